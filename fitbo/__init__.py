@@ -1,0 +1,46 @@
+"""fitbo: fast information-theoretic Bayesian optimisation.
+
+The public names below are imported when first used, so that ``import fitbo`` stays quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fitbo.entropy import BACKENDS, Entropy, backend
+    from fitbo.maxent import Basis, MaxEntDensity, solve
+    from fitbo.mixture import Mixture
+
+__version__ = "0.1.0.dev0"
+
+_HOME = {
+    "BACKENDS": "fitbo.entropy",
+    "Basis": "fitbo.maxent",
+    "Entropy": "fitbo.entropy",
+    "MaxEntDensity": "fitbo.maxent",
+    "Mixture": "fitbo.mixture",
+    "backend": "fitbo.entropy",
+    "solve": "fitbo.maxent",
+}
+
+__all__ = [
+    "BACKENDS",
+    "Basis",
+    "Entropy",
+    "MaxEntDensity",
+    "Mixture",
+    "backend",
+    "solve",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'fitbo' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

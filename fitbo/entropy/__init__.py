@@ -1,0 +1,63 @@
+"""The entropy of Gaussian mixtures, by any of eight methods or by your own.
+
+    backend(mixture)                  -> H in nats, (...,)
+    backend.value_and_grad(mixture)   -> H, dH/dmeans, dH/dvariances
+
+A new method is one file here and one line in ``BACKENDS``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+
+from fitbo.entropy.custom import Custom
+from fitbo.entropy.huber import Huber
+from fitbo.entropy.meme import MEMe, MEMeC, MEMeInfo, MEMeL
+from fitbo.entropy.moment_matching import MM
+from fitbo.entropy.monte_carlo import MC
+from fitbo.entropy.protocol import Entropy
+from fitbo.entropy.quadrature import Quad
+from fitbo.entropy.vub import VUB
+from fitbo.mixture import Array, Mixture
+
+BACKENDS: dict[str, Callable[..., Entropy]] = {
+    "quad": Quad,
+    "mm": MM,
+    "mc": MC,
+    "vub": VUB,
+    "huber": Huber,
+    "meme": MEMe,
+    "memel": MEMeL,
+    "memec": MEMeC,
+}
+
+
+def backend(entropy: str | Entropy | Callable[[Mixture], Array]) -> Entropy:
+    """A backend from its name, from itself, or from any function of a mixture."""
+    if isinstance(entropy, str):
+        if entropy in BACKENDS:
+            return BACKENDS[entropy]()
+        near = difflib.get_close_matches(entropy.lower(), BACKENDS, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"entropy must be one of {', '.join(BACKENDS)}, got {entropy!r}{hint}")
+    if isinstance(entropy, type) or not callable(entropy):
+        raise ValueError(f"entropy must be a name or a callable of a mixture, got {entropy!r}")
+    return entropy if isinstance(entropy, Entropy) else Custom(entropy)
+
+
+__all__ = [
+    "BACKENDS",
+    "MC",
+    "MM",
+    "VUB",
+    "Custom",
+    "Entropy",
+    "Huber",
+    "MEMe",
+    "MEMeC",
+    "MEMeInfo",
+    "MEMeL",
+    "Quad",
+    "backend",
+]

@@ -1,0 +1,226 @@
+"""Moments of Gaussians and of their mixtures in any basis, exactly.
+
+For u ~ N(a, s^2) Stein's lemma, E[(u - a) f] = s^2 E[f'], turns each family's three-term recursion
+into one for its expectations p_i = E[phi_i], with d_i = E[phi_i'] and e_i = E[phi_i'']:
+
+    power       p_{i+1} = a p_i + i s^2 p_{i-1}
+    Legendre    (i+1) p_{i+1} = (2i+1)(a p_i + s^2 d_i) - i p_{i-1},  d_{i+1} = (2i+1) p_i + d_{i-1}
+    Chebyshev   p_{i+1} = 2 (a p_i + s^2 d_i) - p_{i-1},              d_{i+1} = (i+1) v_i
+
+where v_i = E[U_i] = 2 p_i + v_{i-2}. Windows, with t = 1 / (rho^2 + s^2) and
+W = rho sqrt(t) exp(-a^2 t / 2):
+
+    E[even] = W,    E[odd] = rho a t W.
+
+Gradients: dp_i/da = d_i and, because a Gaussian solves the heat equation, dp_i/d(s^2) = e_i / 2.
+
+These are moments over the whole line. They serve a density on [-1, 1] only while the mass beyond,
+times the polynomials' growth there, is negligible, and forward recursion loses a factor of about
+exp(s^2 m^2 / 2) in accuracy. A mixture's polynomial moments are therefore recursed only for the
+components with s m <= 4; the others are wide and smooth, and are integrated on the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from fitbo.maxent.basis import VANDER, Basis
+from fitbo.mixture import Array
+
+RECURSION_LIMIT = 4.0
+BLOCK = 1 << 14  # numbers per array in a block: a handful of them stay in the second-level cache
+
+Terms = tuple[Array, Array, Array]
+
+
+def gaussian_moments(basis: Basis, a: Array, s2: Array) -> Terms:
+    """E[phi_i], dE/da and dE/d(s^2) under N(a, s2) on the whole line, each (..., m + 1)."""
+    terms = [*_polynomials(basis, a, s2), *_windows(basis, a, s2)]
+    p, d, e = (np.stack(term, axis=-1) for term in zip(*terms, strict=True))
+    return p, d, 0.5 * e
+
+
+def mixture_moments(basis: Basis, a: Array, s2: Array, weights: Array) -> Array:
+    """E[phi_i] under each mixture, (B, M) -> (B, m + 1)."""
+    out = np.empty((len(a), basis.size + 1))
+    for rows in _blocks(a.shape):
+        ar, sr, wr = a[rows], s2[rows], weights[rows]
+        wide = _wide(basis, sr)
+        narrow = (ar, sr, wr) if wide is None else _without(wide, ar, sr, wr)
+        for i, (p, _, _) in enumerate(_polynomials(basis, *narrow[:2])):
+            out[rows, i] = np.vecdot(narrow[2], p)
+        for i, p in enumerate(_window_values(basis, ar, sr), start=basis.degree + 1):
+            out[rows, i] = np.vecdot(wr, p)
+        if wide is not None:
+            u, w, _, density = _on_nodes(basis, ar, sr, wr * wide)
+            integrals = VANDER[basis.family](u, basis.degree) * w[:, None]
+            out[rows, : basis.degree + 1] += density.sum(-1) @ integrals
+    return out
+
+
+def mixture_gradient(
+    basis: Basis, a: Array, s2: Array, weights: Array, multipliers: Array
+) -> tuple[Array, Array]:
+    """d/da_j and d/d(s_j^2) of sum_i c_i E[phi_i], c = multipliers (B, m + 1); (B, M) each."""
+    by_mean, by_variance = np.zeros_like(a), np.zeros_like(a)
+    for rows in _blocks(a.shape):
+        ar, sr, wr, c = a[rows], s2[rows], weights[rows], multipliers[rows]
+        wide = _wide(basis, sr)
+        narrow = (ar, sr, wr) if wide is None else _without(wide, ar, sr, wr)
+        for i, (_, d, e) in enumerate(_polynomials(basis, *narrow[:2])):
+            by_mean[rows] += c[:, i, None] * d
+            by_variance[rows] += c[:, i, None] * e
+        if wide is not None:
+            by_mean[rows] *= ~wide
+            by_variance[rows] *= ~wide
+            u, w, z, density = _on_nodes(basis, ar, sr, wide.astype(np.float64))
+            psi = c[:, : basis.degree + 1] @ VANDER[basis.family](u, basis.degree).T * w
+            by_mean[rows] += np.einsum("bg,bgm->bm", psi, density * z) / np.sqrt(sr)
+            by_variance[rows] += np.einsum("bg,bgm->bm", psi, density * (z * z - 1)) / sr
+        _add_window_slopes(
+            basis, ar, sr, c[:, basis.degree + 1 :], by_mean[rows], by_variance[rows]
+        )
+        by_mean[rows] *= wr
+        by_variance[rows] *= 0.5 * wr
+    return by_mean, by_variance
+
+
+def _polynomials(basis: Basis, a: Array, s2: Array) -> Iterator[Terms]:
+    """(p_i, d_i, e_i) for i = 0..degree, each of the shape of a."""
+    recursion = {"power": _power, "legendre": _legendre, "chebyshev": _chebyshev}[basis.family]
+    return recursion(a, s2, basis.degree)
+
+
+def _power(a: Array, s2: Array, degree: int) -> Iterator[Terms]:
+    before2, before, now = np.zeros_like(a), np.zeros_like(a), np.ones_like(a)
+    yield now, before, before
+    for i in range(degree):
+        before2, before, now = before, now, a * now + i * s2 * before
+        yield now, (i + 1) * before, i * (i + 1) * before2
+
+
+def _legendre(a: Array, s2: Array, degree: int) -> Iterator[Terms]:
+    zero = np.zeros_like(a)
+    before, now = (zero, zero, zero), (np.ones_like(a), zero, zero)
+    yield now
+    for i in range(degree):
+        p = a * now[0] + s2 * now[1]
+        p *= (2 * i + 1) / (i + 1)
+        p -= i / (i + 1) * before[0]
+        d = (2 * i + 1) * now[0] + before[1]
+        e = (2 * i + 1) * now[1] + before[2]
+        before, now = now, (p, d, e)
+        yield now
+
+
+def _chebyshev(a: Array, s2: Array, degree: int) -> Iterator[Terms]:
+    zero, one = np.zeros_like(a), np.ones_like(a)
+    yield one, zero, zero
+    before, now = (one, zero, zero), (a, one, zero)
+    # v and v1 hold E[U_i] and E[U_i'] at i, with their values at i - 1 beside them.
+    v_before, v = one, 2 * a
+    v1_before, v1 = zero, np.full_like(a, 2.0)
+    yield now
+    for i in range(1, degree):
+        p = 2 * (a * now[0] + s2 * now[1]) - before[0]
+        before, now = now, (p, (i + 1) * v, (i + 1) * v1)
+        v_before, v = v, 2 * p + v_before
+        v1_before, v1 = v1, 2 * now[1] + v1_before
+        yield now
+
+
+def _windows(basis: Basis, a: Array, s2: Array) -> Iterator[Terms]:
+    """(p, d, e) of each window; odd = -rho d(even)/da, so its terms derive from the even one's."""
+    for index, rho in enumerate(basis.scales):
+        if index % 2 == 0:
+            t, at, bell = _bell(rho, a, s2)
+            at2 = a * at
+            slope = -at * bell
+            bend = t * (at2 - 1) * bell
+            yield bell, slope, bend
+        else:
+            yield -rho * slope, -rho * bend, rho * t * (at2 - 3) * at * bell
+
+
+def _window_values(basis: Basis, a: Array, s2: Array) -> Iterator[Array]:
+    """The first of each of ``_windows``' terms, in place."""
+    for index, rho in enumerate(basis.scales):
+        if index % 2 == 0:
+            _, at, bell = _bell(rho, a, s2)
+            yield bell
+        else:
+            at *= bell
+            at *= rho
+            yield at
+
+
+def _add_window_slopes(
+    basis: Basis, a: Array, s2: Array, c: Array, by_mean: Array, by_variance: Array
+) -> None:
+    """Add sum_i c_i d_i and sum_i c_i e_i over the windows, in place: the hot part of a gradient.
+
+    An even window weighs d = -a t W and e = t (a^2 t - 1) W; the odd one of the same scale
+    d = -rho t (a^2 t - 1) W and e = rho a t^2 (a^2 t - 3) W.
+    """
+    for index in range(0, basis.n_windows, 2):
+        rho = float(basis.scales[index])
+        t, at, bell = _bell(rho, a, s2)
+        at2 = a * at
+        bend = (at2 - 1) * t
+        even = c[:, index, None] * bell
+        by_mean -= at * even
+        by_variance += bend * even
+        if index + 1 < basis.n_windows:
+            odd = (rho * c[:, index + 1, None]) * bell
+            by_mean -= bend * odd
+            at2 -= 3
+            at2 *= at
+            at2 *= t
+            by_variance += at2 * odd
+
+
+def _bell(rho: float, a: Array, s2: Array) -> Terms:
+    """t = 1/(rho^2 + s^2), a t, and W = rho sqrt(t) exp(-a^2 t/2)."""
+    t = s2 + rho * rho
+    np.divide(1.0, t, out=t)
+    at = a * t
+    bell = a * at
+    bell *= -0.5
+    np.maximum(bell, -700.0, out=bell)  # below, exp is subnormal: nothing to us, and slow
+    np.exp(bell, out=bell)
+    bell *= np.sqrt(t)
+    bell *= rho
+    return t, at, bell
+
+
+def _wide(basis: Basis, s2: Array) -> np.ndarray | None:
+    """Which components are too wide for the recursion at this degree; None if none is."""
+    wide = s2 * basis.degree**2 > RECURSION_LIMIT**2
+    return wide if wide.any() else None
+
+
+def _without(wide: np.ndarray, a: Array, s2: Array, weights: Array) -> Terms:
+    return np.where(wide, 0.0, a), np.where(wide, 0.0, s2), np.where(wide, 0.0, weights)
+
+
+def _on_nodes(
+    basis: Basis, a: Array, s2: Array, weights: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Nodes u and weights (G,), standardised z and weighted densities (B, G, M).
+
+    The wide components have s >= 4 / degree, several node spacings, so Gauss-Legendre on a few
+    nodes per degree is exact to rounding.
+    """
+    u, w = Basis(basis.family, basis.degree).nodes()
+    s = np.sqrt(s2)
+    z = (u[:, None] - a[:, None, :]) / s[:, None, :]
+    density = np.exp(-0.5 * z * z) * (weights / (s * np.sqrt(2 * np.pi)))[:, None, :]
+    return u, w, z, density
+
+
+def _blocks(shape: tuple[int, ...]) -> Iterator[slice]:
+    rows = max(1, BLOCK // shape[1])
+    for start in range(0, shape[0], rows):
+        yield slice(start, start + rows)
