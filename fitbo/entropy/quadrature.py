@@ -16,7 +16,7 @@ Gradients: with c(y) = -log p(y), and because int dN_j/dm_j dy = int dN_j/dv_j d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -32,7 +32,6 @@ TO_COEFFICIENTS = (
 ).T
 BLOCK = 1 << 16  # densities evaluated at once: half a megabyte
 NEGLIGIBLE_WEIGHT = 1e-15
-MAX_HALVINGS = 60
 WIDEST = 10.0  # deviations a panel may span before it is worth evaluating
 
 
@@ -64,15 +63,14 @@ class Quad:
         value = np.log(scale[:, 0])
         shape = means.shape if gradient else (0, 0)
         by_mean, by_variance = np.zeros(shape), np.zeros(shape)
-        owner, low, high = self._layout(m, s, weights)
-        budget = (self.tol / np.bincount(owner, minlength=len(m)))[owner]
+        panels = self._layout(m, s, weights)
         step = max(1, BLOCK // (len(NODES) * m.shape[1]))
-        for _ in range(MAX_HALVINGS):
-            halve = np.zeros(len(owner), dtype=bool)
-            for start in range(0, len(owner), step):
-                part = slice(start, start + step)
-                o, half = owner[part], 0.5 * (high[part] - low[part])
-                y = (0.5 * (high[part] + low[part]))[:, None] + half[:, None] * NODES
+        while panels.owner.size:
+            halve = np.zeros(len(panels.owner), dtype=bool)
+            for start in range(0, len(halve), step):
+                part = panels[slice(start, start + step)]
+                o, half = part.owner, 0.5 * (part.high - part.low)
+                y = (0.5 * (part.high + part.low))[:, None] + half[:, None] * NODES
                 z = y[:, :, None] - m[o][:, None, :]
                 z /= s[o][:, None, :]
                 bells = z * z
@@ -83,8 +81,8 @@ class Quad:
                 # Where p underflows to 0 so does p log p.
                 surprise = -np.log(np.maximum(p, 1e-300))
                 integrand = p * surprise
-                halve[part] = _error(integrand, half) > budget[part]
-                done = ~halve[part]
+                done = (_error(integrand, half) <= part.budget) | (half < part.finest)
+                halve[start : start + step] = ~done
                 np.add.at(value, o[done], half[done] * (integrand[done] @ NODE_WEIGHTS))
                 if gradient:
                     c = (half[:, None] * NODE_WEIGHTS * surprise)[done][:, None, :]
@@ -93,40 +91,81 @@ class Quad:
                     np.add.at(by_mean, o, np.matmul(c, bells * z)[:, 0] * k / sd)
                     bend = np.matmul(c, bells * (z * z - 1))[:, 0]
                     np.add.at(by_variance, o, 0.5 * bend * k / sd**2)
-            if not halve.any():
-                break
-            owner, low, high = _halves(owner[halve], low[halve], high[halve])
-            budget = np.concatenate([0.5 * budget[halve]] * 2)
+            panels = panels[halve].halved()
         return (
             restore(mixture, value),
             restore(mixture, by_mean / scale) if gradient else by_mean,
             restore(mixture, by_variance / scale**2) if gradient else by_variance,
         )
 
-    def _layout(self, m: Array, s: Array, weights: Array) -> tuple[np.ndarray, Array, Array]:
-        """Panels (owner, low, high) such that each is narrow for every component felt in it."""
+    def _layout(self, m: Array, s: Array, weights: Array) -> _Panels:
+        """Panels such that each is narrow for every component felt in it."""
         reach = 1 + np.sqrt(2 * np.log(1 / self.tol))  # deviations beyond which p log p < tol
         felt = weights > NEGLIGIBLE_WEIGHT
         left = np.where(felt, m - reach * s, np.inf)
         right = np.where(felt, m + reach * s, -np.inf)
-        owner, low, high = np.arange(len(m)), left.min(1), right.max(1)
-        kept: list[tuple[np.ndarray, Array, Array]] = []
+        unknown = np.full(len(m), np.inf)
+        panels = _Panels(np.arange(len(m)), left.min(1), right.max(1), unknown, unknown)
+        kept: list[_Panels] = []
         step = max(1, BLOCK // m.shape[1])
-        for _ in range(MAX_HALVINGS):
-            fine = np.empty(len(owner), dtype=bool)
-            for start in range(0, len(owner), step):
-                part = slice(start, start + step)
-                o, a, b = owner[part], low[part], high[part]
-                outside = (left[o] >= b[:, None]) | (right[o] <= a[:, None])
-                smallest = np.where(outside, np.inf, s[o]).min(1)
-                fine[part] = b - a <= WIDEST * smallest
-            kept.append((owner[fine], low[fine], high[fine]))
-            owner, low, high = _halves(owner[~fine], low[~fine], high[~fine])
-            if not len(owner):
-                break
-        kept.append((owner, low, high))
-        owner, low, high = (np.concatenate(parts) for parts in zip(*kept, strict=True))
-        return owner, low, high
+        while panels.owner.size:
+            smallest = np.empty(len(panels.owner))
+            for start in range(0, len(smallest), step):
+                part = panels[slice(start, start + step)]
+                outside = left[part.owner] >= part.high[:, None]
+                outside |= right[part.owner] <= part.low[:, None]
+                inside = np.where(outside, np.inf, s[part.owner]).min(1)
+                smallest[start : start + step] = inside
+            panels = replace(panels, finest=smallest / 4)
+            width = panels.high - panels.low
+            # The last condition ends it where rounding leaves nothing to halve.
+            fine = (width <= WIDEST * smallest) | (width <= 1e-15 * abs(panels.high))
+            kept.append(panels[fine])
+            panels = panels[~fine].halved()
+        owner = np.concatenate([panels.owner for panels in kept])
+        return _Panels(
+            owner,
+            np.concatenate([panels.low for panels in kept]),
+            np.concatenate([panels.high for panels in kept]),
+            (self.tol / np.bincount(owner, minlength=len(m)))[owner],
+            np.concatenate([panels.finest for panels in kept]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Panels:
+    """Intervals to integrate over, (P,) each.
+
+    owner     the mixture a panel belongs to
+    budget    the error it may make
+    finest    half-width below which its integrand is resolved whatever the error estimate says,
+              which by then sees rounding only
+    """
+
+    owner: np.ndarray
+    low: Array
+    high: Array
+    budget: Array
+    finest: Array
+
+    def __getitem__(self, which: slice | np.ndarray) -> _Panels:
+        return _Panels(
+            self.owner[which],
+            self.low[which],
+            self.high[which],
+            self.budget[which],
+            self.finest[which],
+        )
+
+    def halved(self) -> _Panels:
+        middle = 0.5 * (self.low + self.high)
+        return _Panels(
+            np.concatenate([self.owner, self.owner]),
+            np.concatenate([self.low, middle]),
+            np.concatenate([middle, self.high]),
+            np.concatenate([self.budget, self.budget]) / 2,
+            np.concatenate([self.finest, self.finest]),
+        )
 
 
 def _error(integrand: Array, half: Array) -> Array:
@@ -135,12 +174,3 @@ def _error(integrand: Array, half: Array) -> Array:
     last = size[:, -1] + size[:, -2]
     largest = np.maximum(size.max(1), 1e-300)
     return 2 * half * last * np.minimum(10 * last / largest, 1.0)
-
-
-def _halves(owner: np.ndarray, low: Array, high: Array) -> tuple[np.ndarray, Array, Array]:
-    middle = 0.5 * (low + high)
-    return (
-        np.concatenate([owner, owner]),
-        np.concatenate([low, middle]),
-        np.concatenate([middle, high]),
-    )

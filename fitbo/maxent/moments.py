@@ -37,8 +37,13 @@ Terms = tuple[Array, Array, Array]
 
 def gaussian_moments(basis: Basis, a: Array, s2: Array) -> Terms:
     """E[phi_i], dE/da and dE/d(s^2) under N(a, s2) on the whole line, each (..., m + 1)."""
-    terms = [*_polynomials(basis, a, s2), *_windows(basis, a, s2)]
-    p, d, e = (np.stack(term, axis=-1) for term in zip(*terms, strict=True))
+    a, s2 = np.broadcast_arrays(a, s2)
+    flat = a.reshape(-1), s2.reshape(-1)
+    terms = [*_polynomials(basis, *flat), *_windows(basis, *flat)]
+    p, d, e = (
+        np.stack(term, axis=-1).reshape(*a.shape, basis.size + 1)
+        for term in zip(*terms, strict=True)
+    )
     return p, d, 0.5 * e
 
 

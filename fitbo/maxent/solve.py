@@ -138,7 +138,7 @@ def solve(
     state = _newton(dual, jitter, tol, gap, max_iterations)
     mean = basis.hessian(state.expectations)[0]
     residual = abs(dual.mu - mean).max(0)
-    prior_term = 0.0 if log_q0 is None else np.einsum("gb,gb->b", dual.density(state.a), log_q0)
+    prior_term = 0.0 if log_q0 is None else w @ (dual.density(state.a) * log_q0)
     return MaxEntDensity(
         basis=basis,
         multipliers=(state.a - _first(len(mean))).T.reshape(mu.shape),

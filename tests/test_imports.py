@@ -1,0 +1,100 @@
+"""Imports point downward only, and importing the package is cheap."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fitbo
+
+PACKAGE = Path(fitbo.__file__).parent
+
+# Each layer may import itself and the layers above it in this list, never the ones below.
+LAYERS = [
+    ["mixture", "data", "space"],
+    ["maxent"],
+    ["entropy", "surrogate", "sampling", "logdet", "problems", "design"],
+    ["acquisition", "maximise"],
+    ["study"],
+    ["journal", "regret", "config"],
+    ["build"],
+    ["campaign", "report", "integrations"],
+    ["cli"],
+]
+RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+FORBIDDEN = {
+    "entropy": {"surrogate", "sampling", "logdet"},
+    "surrogate": {"entropy", "sampling", "logdet"},
+    "sampling": {"entropy", "surrogate", "logdet", "maxent", "problems"},
+    "logdet": {"entropy", "surrogate", "sampling", "problems"},
+    "maxent": {"entropy"},
+}
+# Only these modules may import these heavy or specialised packages.
+ONLY_IN = {
+    "GPy": {"surrogate/gpy.py"},
+    "emcee": {"sampling.py"},
+    "yaml": {"config.py"},
+    "matplotlib": {"report.py"},
+}
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def imported(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+            if node.module == "fitbo":
+                names |= {f"fitbo.{alias.name}" for alias in node.names}
+    return names
+
+
+def part(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_point_downward(path: Path) -> None:
+    here = part(path)
+    if here in ("__init__", "__main__"):
+        return
+    assert here in RANK, f"{here} has no layer: place it in LAYERS"
+    for name in imported(path):
+        root, _, rest = name.partition(".")
+        if root == "fitbo" and rest:
+            there = rest.split(".")[0]
+            assert RANK[there] <= RANK[here], f"{here} imports {there}, which stands above it"
+            assert there not in FORBIDDEN.get(here, set()), f"{here} must not know {there}"
+        if root in ONLY_IN:
+            assert str(path.relative_to(PACKAGE)) in ONLY_IN[root], f"{root} imported in {here}"
+
+
+def test_every_layer_rule_names_a_layer() -> None:
+    assert set(FORBIDDEN) <= set(RANK)
+
+
+def test_import_brings_in_nothing_heavy() -> None:
+    code = (
+        "import sys, fitbo; "
+        "bad = [m for m in ('numpy', 'scipy', 'matplotlib', 'GPy', 'emcee', 'torch', 'yaml')"
+        " if m in sys.modules]; sys.exit(','.join(bad) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_public_names_resolve() -> None:
+    for name in fitbo.__all__:
+        assert getattr(fitbo, name) is not None
+    assert set(fitbo.__all__) <= set(dir(fitbo))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = fitbo.nothing
