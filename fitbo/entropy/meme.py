@@ -124,10 +124,10 @@ class MEMe:
         step = max(1, BLOCK // width)
         for start in range(0, n_mixtures, step):
             pending = np.arange(start, min(start + step, n_mixtures))
+            block = slice(start, start + step)
+            scaled = _Scaled.of(means[block], variances[block], weights[block])
             for basis, refine in self._ladder():
-                m, v, w = means[pending], variances[pending], weights[pending]
-                c, h, a, s2 = _scale(m, v, w)
-                mu = mixture_moments(basis, a, s2, w)
+                mu = mixture_moments(basis, scaled.a, scaled.s2, scaled.weights)
                 density = solve(
                     mu / mu[:, :1],
                     basis,
@@ -140,18 +140,19 @@ class MEMe:
                 log_mass = density.log_mass(2 * refine)
                 good = density.converged & (abs(log_mass) < MASS_TOLERANCE)
                 rows = pending[good]
-                value[rows] = (np.log(h[:, 0]) + density.dual + log_mass)[good]
+                value[rows] = (np.log(scaled.h[:, 0]) + density.dual + log_mass)[good]
                 used[rows], iterations[rows] = basis.size, density.iterations[good]
                 residual[rows] = density.residual[good]
                 if gradient and rows.size:
+                    solved = scaled if good.all() else scaled[good]
                     fixed = mixture_gradient(
-                        basis, a[good], s2[good], w[good], density.multipliers[good]
+                        basis, solved.a, solved.s2, solved.weights, density.multipliers[good]
                     )
-                    total = _through_the_scale(m[good], v[good], w[good], c[good], h[good], *fixed)
-                    by_mean[rows], by_variance[rows] = total
+                    by_mean[rows], by_variance[rows] = solved.total_gradient(*fixed)
                 pending = pending[~good]
                 if not pending.size:
                     break
+                scaled = scaled[~good]
             if pending.size:
                 matched = Mixture(means[pending], variances[pending], weights[pending])
                 value[pending], *slopes = MM().value_and_grad(matched)
@@ -186,33 +187,57 @@ def _ridge(basis: Basis) -> Array:
     return np.concatenate([polynomials, np.full(basis.n_windows, RIDGE)])
 
 
-def _scale(means: Array, variances: Array, weights: Array) -> tuple[Array, Array, Array, Array]:
-    """Centre and half-width (B, 1), and means and variances of u = (y - c)/h, (B, M)."""
-    s = np.sqrt(variances)
-    pull = weights / s
-    c = np.vecdot(pull, means)[:, None] / pull.sum(1, keepdims=True)
-    reach = np.where(weights > NEGLIGIBLE_WEIGHT, abs(means - c) + REACH * s, 0.0)
-    h = reach.max(1, keepdims=True)
-    return c, h, (means - c) / h, variances / h**2
+@dataclass(frozen=True, eq=False)
+class _Scaled:
+    """Mixtures in u = (y - c)/h.
 
+    c, h          centre and half-width, (B, 1)
+    a, s2         means and variances of u, (B, M)
+    pull          w_j / s_j, normalised: dc/dm_j, (B, M)
+    furthest      which component decides h, (B,)
+    """
 
-def _through_the_scale(
-    means: Array, variances: Array, weights: Array, c: Array, h: Array, by_a: Array, by_s2: Array
-) -> tuple[Array, Array]:
-    """Total dH/dm and dH/dv (B, M) from those in u at fixed c and h."""
-    centred, s = means - c, np.sqrt(variances)
-    by_mean, by_variance = by_a / h, by_s2 / h**2
-    by_c = -by_mean.sum(1, keepdims=True)
-    by_log_h = 1 - (np.vecdot(centred, by_mean) + 2 * np.vecdot(variances, by_variance))[:, None]
+    weights: Array
+    c: Array
+    h: Array
+    a: Array
+    s2: Array
+    pull: Array
+    furthest: np.ndarray
 
-    reach = np.where(weights > NEGLIGIBLE_WEIGHT, abs(centred) + REACH * s, 0.0)
-    rows, k = np.arange(len(means)), reach.argmax(1)
-    side = np.sign(centred[rows, k])[:, None]
-    by_c = by_c - by_log_h * side / h
-    pull = weights / s
-    pull = pull / pull.sum(1, keepdims=True)
-    by_mean += by_c * pull
-    by_variance -= 0.5 * by_c * pull * centred / variances
-    by_mean[rows, k] += (by_log_h * side / h)[:, 0]
-    by_variance[rows, k] += (by_log_h / h)[:, 0] * 0.5 * REACH / s[rows, k]
-    return by_mean, by_variance
+    @classmethod
+    def of(cls, means: Array, variances: Array, weights: Array) -> _Scaled:
+        s = np.sqrt(variances)
+        pull = weights / s
+        pull /= pull.sum(1, keepdims=True)
+        c = np.vecdot(pull, means)[:, None]
+        a = means - c
+        s *= REACH
+        s += abs(a)
+        s[weights <= NEGLIGIBLE_WEIGHT] = 0.0
+        furthest = s.argmax(1)
+        h = np.take_along_axis(s, furthest[:, None], 1)
+        a /= h
+        return cls(weights, c, h, a, variances / h**2, pull, furthest)
+
+    def __getitem__(self, rows: np.ndarray) -> _Scaled:
+        return _Scaled(**{name: getattr(self, name)[rows] for name in self.__dataclass_fields__})
+
+    def total_gradient(self, by_a: Array, by_s2: Array) -> tuple[Array, Array]:
+        """dH/dm and dH/dv (B, M) from the derivatives in u at fixed c and h; overwrites both."""
+        by_log_h = 1 - (np.vecdot(self.a, by_a) + 2 * np.vecdot(self.s2, by_s2))[:, None]
+        index = np.arange(len(by_a)), self.furthest
+        side = np.sign(self.a[index])[:, None]
+        # c moves every a, and h with it, as the furthest component is measured from c. Units of h.
+        by_c = -by_a.sum(1, keepdims=True) - by_log_h * side
+        drag = by_c * self.pull
+        by_a += drag
+        drag *= self.a
+        drag /= self.s2
+        drag *= 0.5
+        by_s2 -= drag
+        by_a[index] += (by_log_h * side)[:, 0]
+        by_s2[index] += by_log_h[:, 0] * 0.5 * REACH / np.sqrt(self.s2[index])
+        by_a /= self.h
+        by_s2 /= self.h**2
+        return by_a, by_s2

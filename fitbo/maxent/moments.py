@@ -56,8 +56,7 @@ def mixture_moments(basis: Basis, a: Array, s2: Array, weights: Array) -> Array:
         narrow = (ar, sr, wr) if wide is None else _without(wide, ar, sr, wr)
         for i, (p, _, _) in enumerate(_polynomials(basis, *narrow[:2])):
             out[rows, i] = np.vecdot(narrow[2], p)
-        for i, p in enumerate(_window_values(basis, ar, sr), start=basis.degree + 1):
-            out[rows, i] = np.vecdot(wr, p)
+        _window_moments(basis, ar, sr, wr, out[rows, basis.degree + 1 :])
         if wide is not None:
             u, w, _, density = _on_nodes(basis, ar, sr, wr * wide)
             integrals = VANDER[basis.family](u, basis.degree) * w[:, None]
@@ -141,6 +140,7 @@ def _windows(basis: Basis, a: Array, s2: Array) -> Iterator[Terms]:
     for index, rho in enumerate(basis.scales):
         if index % 2 == 0:
             t, at, bell = _bell(rho, a, s2)
+            bell *= rho
             at2 = a * at
             slope = -at * bell
             bend = t * (at2 - 1) * bell
@@ -149,16 +149,15 @@ def _windows(basis: Basis, a: Array, s2: Array) -> Iterator[Terms]:
             yield -rho * slope, -rho * bend, rho * t * (at2 - 3) * at * bell
 
 
-def _window_values(basis: Basis, a: Array, s2: Array) -> Iterator[Array]:
-    """The first of each of ``_windows``' terms, in place."""
-    for index, rho in enumerate(basis.scales):
-        if index % 2 == 0:
-            _, at, bell = _bell(rho, a, s2)
-            yield bell
-        else:
-            at *= bell
-            at *= rho
-            yield at
+def _window_moments(basis: Basis, a: Array, s2: Array, weights: Array, out: Array) -> None:
+    """Mixture moments of the windows, (B, M) -> (B, n_windows) in ``out``: the hot part."""
+    for index in range(0, basis.n_windows, 2):
+        rho = float(basis.scales[index])
+        _, at, bell = _bell(rho, a, s2)
+        bell *= weights
+        out[:, index] = rho * bell.sum(1)
+        if index + 1 < basis.n_windows:
+            out[:, index + 1] = rho * rho * np.vecdot(at, bell)
 
 
 def _add_window_slopes(
@@ -174,11 +173,11 @@ def _add_window_slopes(
         t, at, bell = _bell(rho, a, s2)
         at2 = a * at
         bend = (at2 - 1) * t
-        even = c[:, index, None] * bell
+        even = (rho * c[:, index, None]) * bell
         by_mean -= at * even
         by_variance += bend * even
         if index + 1 < basis.n_windows:
-            odd = (rho * c[:, index + 1, None]) * bell
+            odd = (rho * rho * c[:, index + 1, None]) * bell
             by_mean -= bend * odd
             at2 -= 3
             at2 *= at
@@ -187,7 +186,7 @@ def _add_window_slopes(
 
 
 def _bell(rho: float, a: Array, s2: Array) -> Terms:
-    """t = 1/(rho^2 + s^2), a t, and W = rho sqrt(t) exp(-a^2 t/2)."""
+    """t = 1/(rho^2 + s^2), a t, and W / rho = sqrt(t) exp(-a^2 t/2)."""
     t = s2 + rho * rho
     np.divide(1.0, t, out=t)
     at = a * t
@@ -196,7 +195,6 @@ def _bell(rho: float, a: Array, s2: Array) -> Terms:
     np.maximum(bell, -700.0, out=bell)  # below, exp is subnormal: nothing to us, and slow
     np.exp(bell, out=bell)
     bell *= np.sqrt(t)
-    bell *= rho
     return t, at, bell
 
 
