@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 LOG_2PI = float(np.log(2 * np.pi))
-WEIGHT_TOLERANCE = 1e-9
+WEIGHT_TOLERANCE = 1e-6  # what single precision leaves of a sum to one
+FARTHEST = 1e150  # in deviations: its square is still a number
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -57,6 +58,7 @@ class Mixture:
             if not (abs(total - 1) < WEIGHT_TOLERANCE).all():
                 worst = total.flat[np.argmax(abs(total - 1))]
                 raise ValueError(f"weights must sum to 1, got {worst} in shape {w.shape}")
+            w /= total[..., None]
             try:
                 w = np.broadcast_to(w, m.shape)
             except ValueError:
@@ -78,7 +80,9 @@ class Mixture:
     @cached_property
     def deviations(self) -> Array:
         """Component standard deviations s_j, (..., M)."""
-        return np.sqrt(self.variances)
+        s = np.sqrt(self.variances)
+        s.flags.writeable = False
+        return s
 
     @cached_property
     def mean(self) -> Array:
@@ -97,6 +101,7 @@ class Mixture:
         if y.ndim == 0:
             raise ValueError("y must have shape (..., N), got a scalar: wrap it in a list")
         z = (y[..., None] - self.means[..., None, :]) / self.deviations[..., None, :]
+        np.clip(z, -FARTHEST, FARTHEST, out=z)
         with np.errstate(divide="ignore"):  # log 0 = -inf is the right log-weight
             log_w = np.log(self.weights) - 0.5 * (LOG_2PI + np.log(self.variances))
         return _log_sum_exp(log_w[..., None, :] - 0.5 * z * z)

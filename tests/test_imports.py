@@ -13,7 +13,7 @@ import fitbo
 
 PACKAGE = Path(fitbo.__file__).parent
 
-# Each layer may import itself and the layers above it in this list, never the ones below.
+# Each layer may import itself and those before it in this list, never those after it.
 LAYERS = [
     ["mixture", "data", "space"],
     ["maxent"],
@@ -51,8 +51,9 @@ def imported(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute here"
+            names.add(str(node.module))
             if node.module == "fitbo":
                 names |= {f"fitbo.{alias.name}" for alias in node.names}
     return names
@@ -72,7 +73,7 @@ def test_imports_point_downward(path: Path) -> None:
         root, _, rest = name.partition(".")
         if root == "fitbo" and rest:
             there = rest.split(".")[0]
-            assert RANK[there] <= RANK[here], f"{here} imports {there}, which stands above it"
+            assert RANK[there] <= RANK[here], f"{here} imports {there}, of a later layer"
             assert there not in FORBIDDEN.get(here, set()), f"{here} must not know {there}"
         if root in ONLY_IN:
             assert str(path.relative_to(PACKAGE)) in ONLY_IN[root], f"{root} imported in {here}"

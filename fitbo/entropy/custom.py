@@ -34,21 +34,15 @@ class Custom:
         return value
 
     def value_and_grad(self, mixture: Mixture) -> Gradient:
-        by_mean, by_variance = np.empty((2, *mixture.means.shape))
+        m, v, w = mixture.means, mixture.variances, mixture.weights
+        by_mean, by_variance = np.empty((2, *m.shape))
         for j in range(mixture.n_components):
-            step = STEP * mixture.deviations[..., j]
-            for sign in (1, -1):
-                moved = mixture.means.copy()
-                moved[..., j] += sign * step
-                stretched = mixture.variances.copy()
-                stretched[..., j] *= 1 + sign * STEP
-                up = self(Mixture(moved, mixture.variances, mixture.weights))
-                out = self(Mixture(mixture.means, stretched, mixture.weights))
-                if sign == 1:
-                    by_mean[..., j], by_variance[..., j] = up, out
-                else:
-                    by_mean[..., j] = (by_mean[..., j] - up) / (2 * step)
-                    by_variance[..., j] = (by_variance[..., j] - out) / (
-                        2 * STEP * mixture.variances[..., j]
-                    )
+            one = np.arange(mixture.n_components) == j
+            # Divided by the difference that was stored, which rounding may have changed.
+            high, low = (m + sign * STEP * one * mixture.deviations for sign in (1, -1))
+            rise = self(Mixture(high, v, w)) - self(Mixture(low, v, w))
+            by_mean[..., j] = rise / (high - low)[..., j]
+            high, low = (v * (1 + sign * STEP * one) for sign in (1, -1))
+            rise = self(Mixture(m, high, w)) - self(Mixture(m, low, w))
+            by_variance[..., j] = rise / (high - low)[..., j]
         return self(mixture), by_mean, by_variance

@@ -7,7 +7,8 @@ With l = log p, A = p'/p and B = p''/p at the point m_i,
 
 The expansion is poor where a component is wide against the mixture's own structure. ``split=K``
 replaces the *expectation* over each component, never p itself, by K narrower ones: at
-m_i + s_i d_k with variance t^2 v_i, whose moments are those of the component to order 2K - 1.
+m_i + s_i d_k with variance t^2 v_i, whose moments are those of the component to order 2K - 1. All
+components are split, though the wide ones gain: a threshold would make H jump.
 
 Gradients: p, p' and p'' at a point change by w_j times the derivatives of N_j, of which
 N^(k) = (-1)^k He_k(z) N / s^k and dN/dv = N''/2, and the points themselves move with m_i and s_i.
@@ -24,8 +25,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.polynomial import hermite_e
 
-from fitbo.entropy.protocol import Gradient, flatten, pair_blocks, restore
-from fitbo.mixture import Array, Mixture
+from fitbo.entropy.protocol import Gradient, flatten, pair_blocks, restore, shares, whole
+from fitbo.mixture import LOG_2PI, Array, Mixture
 
 SPLIT_SHRINK = 0.5  # t, the deviation of a part against its component's
 
@@ -41,8 +42,9 @@ class Huber:
     def __post_init__(self) -> None:
         if self.order not in (0, 2):
             raise ValueError(f"order must be 0 or 2, got {self.order}")
-        if not 1 <= self.split <= 16:
-            raise ValueError(f"split must lie between 1 and 16, got {self.split}")
+        whole("split", self.split, least=1)
+        if self.split > 16:
+            raise ValueError(f"split must be at most 16, got {self.split}")
 
     @property
     def tolerance(self) -> float:
@@ -69,18 +71,19 @@ class Huber:
         value = np.log(scale[:, 0])
         shape = m.shape if gradient else (0, 0)
         by_mean, by_deviation = np.zeros(shape), np.zeros(shape)
-        offsets, shares, shrink = self._parts()
-        for offset, share in zip(offsets, shares, strict=True):
+        offsets, portions, shrink = self._parts()
+        for offset, portion in zip(offsets, portions, strict=True):
             for rows, i in pair_blocks(m.shape):
                 # Axes: mixture, point i, component j. u[k] = w_j N_j^(k) / p.
                 sj = s[rows][:, None, :]
                 z = (m[rows, i] + offset * s[rows, i])[:, :, None] - m[rows][:, None, :]
                 z /= sj
-                log_p, r = _responsibilities(z, weights[rows][:, None, :] / sj)
+                log_total, r = shares(-0.5 * z * z, weights[rows][:, None, :] / sj)
+                log_p = log_total[:, :, 0] - 0.5 * LOG_2PI
                 slope = -z / sj
                 bend = (z * z - 1) / sj**2
                 a, b = (r * slope).sum(2), (r * bend).sum(2)
-                w, v = share * weights[rows, i], shrink * s[rows, i] ** 2
+                w, v = portion * weights[rows, i], shrink * s[rows, i] ** 2
                 curvature = b - a * a if self.order == 2 else np.zeros_like(b)
                 value[rows] -= np.einsum("bi,bi->b", w, log_p + 0.5 * v * curvature)
                 if not gradient:
@@ -108,16 +111,3 @@ class Huber:
                 restore(mixture, by_variance),
             )
         return restore(mixture, value), by_mean, by_deviation
-
-
-def _responsibilities(z: Array, heights: Array) -> tuple[Array, Array]:
-    """log p (b, i) and w_j N_j / p (b, i, j) from standardised distances and w_j / s_j."""
-    exponent = -0.5 * z * z
-    top = exponent.max(2, keepdims=True)
-    exponent -= top
-    np.maximum(exponent, -700.0, out=exponent)
-    r = np.exp(exponent, out=exponent)
-    r *= heights
-    total = r.sum(2, keepdims=True)
-    r /= total
-    return np.log(total[:, :, 0]) + top[:, :, 0] - 0.5 * np.log(2 * np.pi), r

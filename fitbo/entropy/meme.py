@@ -34,7 +34,7 @@ from typing import ClassVar
 import numpy as np
 
 from fitbo.entropy.moment_matching import MM
-from fitbo.entropy.protocol import Gradient, flatten, restore
+from fitbo.entropy.protocol import Gradient, flatten, restore, whole
 from fitbo.maxent import Basis, mixture_gradient, mixture_moments, solve
 from fitbo.mixture import Array, Mixture
 
@@ -46,6 +46,7 @@ RIDGE, RIDGE_MOST = 1e-11, 1e-7  # RIDGE degree^4: a faint smoothness prior on l
 GAP = 1e-8  # nats promised by a Newton step that is still taken, which squares it
 MASS_TOLERANCE = 1e-6
 MAX_ITERATIONS = 60
+REFINED = 4
 BLOCK = 1 << 22  # numbers in the largest array: 32 MB
 
 
@@ -80,11 +81,8 @@ class MEMe:
     upper_bound: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.n_moments < 2 or self.windows < 0:
-            raise ValueError(
-                "n_moments must be at least 2 and windows at least 0, got "
-                f"{self.n_moments} and {self.windows}"
-            )
+        whole("n_moments", self.n_moments, least=2)
+        whole("windows", self.windows, least=0)
 
     def __call__(self, mixture: Mixture) -> Array:
         return self.value_and_info(mixture)[0]
@@ -106,11 +104,11 @@ class MEMe:
     def _ladder(self) -> Iterator[tuple[Basis, int]]:
         """What to try: the full basis, the same on finer nodes, then ever fewer moments."""
         yield self.basis(self.n_moments), 1
-        yield self.basis(self.n_moments), 4
+        yield self.basis(self.n_moments), REFINED
         m = self.n_moments
         while m > 2:
-            m -= max(1, m // 16)
-            yield self.basis(m), 4
+            m -= max(1, m // 5)
+            yield self.basis(m), REFINED
 
     def _evaluate(
         self, mixture: Mixture, gradient: bool
@@ -120,7 +118,8 @@ class MEMe:
         value, residual = np.empty(n_mixtures), np.zeros(n_mixtures)
         used, iterations = np.zeros((2, n_mixtures), dtype=np.intp)
         by_mean, by_variance = np.empty((2, *(means.shape if gradient else (0, 0))))
-        width = max(means.shape[1], (self.n_moments + 1) ** 2)
+        nodes = len(self.basis(self.n_moments).nodes()[0]) * 2 * REFINED
+        width = max(means.shape[1], (self.n_moments + 1) ** 2, nodes)
         step = max(1, BLOCK // width)
         for start in range(0, n_mixtures, step):
             pending = np.arange(start, min(start + step, n_mixtures))
@@ -207,6 +206,10 @@ class _Scaled:
 
     @classmethod
     def of(cls, means: Array, variances: Array, weights: Array) -> _Scaled:
+        ignored = weights <= NEGLIGIBLE_WEIGHT
+        if ignored.any():
+            weights = np.where(ignored, 0.0, weights)
+            weights /= weights.sum(1, keepdims=True)
         s = np.sqrt(variances)
         pull = weights / s
         pull /= pull.sum(1, keepdims=True)
@@ -214,11 +217,14 @@ class _Scaled:
         a = means - c
         s *= REACH
         s += abs(a)
-        s[weights <= NEGLIGIBLE_WEIGHT] = 0.0
+        s[ignored] = 0.0
         furthest = s.argmax(1)
         h = np.take_along_axis(s, furthest[:, None], 1)
         a /= h
-        return cls(weights, c, h, a, variances / h**2, pull, furthest)
+        s2 = variances / h**2
+        # Wherever they are, components without weight must not overflow the recursions.
+        a[ignored], s2[ignored] = 0.0, 1 / REACH**2
+        return cls(weights, c, h, a, s2, pull, furthest)
 
     def __getitem__(self, rows: np.ndarray) -> _Scaled:
         return _Scaled(**{name: getattr(self, name)[rows] for name in self.__dataclass_fields__})

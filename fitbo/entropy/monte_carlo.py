@@ -10,12 +10,13 @@ construction, so H is a smooth function of means and deviations and its pathwise
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
-from fitbo.entropy.protocol import PAIR_BLOCK, Gradient, flatten, restore
+from fitbo.entropy.protocol import PAIR_BLOCK, Gradient, flatten, restore, shares, whole
 from fitbo.mixture import LOG_2PI, Array, Mixture
 
 
@@ -31,8 +32,8 @@ class MC:
     _normals: Array = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.n_samples < 1:
-            raise ValueError(f"n_samples must be at least 1, got {self.n_samples}")
+        whole("n_samples", self.n_samples, least=1)
+        whole("seed", self.seed, least=0)
         rng = np.random.default_rng(self.seed)
         strata = (np.arange(self.n_samples) + rng.random(self.n_samples)) / self.n_samples
         object.__setattr__(self, "_uniforms", strata)
@@ -48,35 +49,26 @@ class MC:
         means, variances, weights = flatten(mixture)
         scale = np.sqrt(variances.max(1, keepdims=True))
         m, s = (means - means[:, :1]) / scale, np.sqrt(variances) / scale
-        value = np.empty(len(m))
+        value = np.zeros(len(m))
         shape = m.shape if gradient else (0, 0)
         by_mean, by_deviation = np.zeros(shape), np.zeros(shape)
         chosen = self._components(weights)
-        step = max(1, PAIR_BLOCK // (self.n_samples * m.shape[1]))
-        for start in range(0, len(m), step):
-            rows = slice(start, start + step)
-            j = chosen[rows]
-            y = (
-                np.take_along_axis(m[rows], j, 1)
-                + np.take_along_axis(s[rows], j, 1) * self._normals
-            )
-            z = (y[:, :, None] - m[rows][:, None, :]) / s[rows][:, None, :]
-            exponent = -0.5 * z * z
-            top = exponent.max(2, keepdims=True)
-            exponent -= top
-            r = np.exp(np.maximum(exponent, -700.0, out=exponent), out=exponent)
-            r *= (weights[rows] / s[rows])[:, None, :]
-            total = r.sum(2, keepdims=True)
-            value[rows] = -(np.log(total) + top).mean((1, 2))
+        for rows, part in self._blocks(m.shape):
+            j, e, sj = chosen[rows, part], self._normals[part], s[rows][:, None, :]
+            y = np.take_along_axis(s[rows], j, 1) * e
+            y += np.take_along_axis(m[rows], j, 1)
+            z = (y[:, :, None] - m[rows][:, None, :]) / sj
+            log_total, r = shares(-0.5 * z * z, weights[rows][:, None, :] / sj)
+            value[rows] -= log_total.sum((1, 2)) / self.n_samples
             if gradient:
-                r /= total * self.n_samples
-                push = r * z / s[rows][:, None, :]  # r_j dlog N_j/dm_j, and -r_j dlog N_j/dy
+                r /= self.n_samples
+                push = r * z / sj  # r_j dlog N_j/dm_j, and -r_j dlog N_j/dy
                 by_mean[rows] -= push.sum(1)
                 by_deviation[rows] -= (push * z).sum(1) - r.sum(1) / s[rows]
                 slope = push.sum(2)
                 index = np.arange(len(j))[:, None], j
                 np.add.at(by_mean[rows], index, slope)
-                np.add.at(by_deviation[rows], index, slope * self._normals)
+                np.add.at(by_deviation[rows], index, slope * e)
         value += 0.5 * LOG_2PI + np.log(scale[:, 0])
         if gradient:
             by_mean, by_variance = by_mean / scale, by_deviation / (2 * s * scale**2)
@@ -87,12 +79,23 @@ class MC:
             )
         return restore(mixture, value), by_mean, by_deviation
 
+    def _blocks(self, shape: tuple[int, ...]) -> Iterator[tuple[slice, slice]]:
+        """Mixtures and samples whose densities fit a block."""
+        n_mixtures, m = shape
+        rows = max(1, PAIR_BLOCK // (self.n_samples * m))
+        part = max(1, PAIR_BLOCK // m)
+        for start in range(0, n_mixtures, rows):
+            for first in range(0, self.n_samples, part):
+                yield slice(start, start + rows), slice(first, first + part)
+
     def _components(self, weights: Array) -> np.ndarray:
         """j(k): the component whose share of [0, 1] holds the k-th uniform, (B, n)."""
         edges = np.cumsum(weights, axis=1)
         edges /= edges[:, -1:]
-        if (edges == edges[0]).all():
+        if (edges == edges[:1]).all():
             edges = edges[:1]
-        found = np.stack([np.searchsorted(row, self._uniforms, side="right") for row in edges])
+        found = np.empty((len(edges), self.n_samples), dtype=np.intp)
+        for row, edge in zip(found, edges, strict=True):
+            row[:] = np.searchsorted(edge, self._uniforms, side="right")
         found = np.minimum(found, weights.shape[1] - 1)
         return np.broadcast_to(found, (len(weights), self.n_samples))

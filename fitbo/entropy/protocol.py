@@ -55,3 +55,21 @@ def pair_blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, slice]]:
     for start in range(0, n_mixtures, rows):
         for first in range(0, m, components):
             yield slice(start, start + rows), slice(first, first + components)
+
+
+def shares(exponent: Array, heights: Array) -> tuple[Array, Array]:
+    """log sum_j h_j exp(x_j), (..., 1), and each term's share of the sum; overwrites exponent."""
+    top = exponent.max(-1, keepdims=True)
+    exponent -= top
+    # Below -700 exp is subnormal: nothing to us, and several times slower.
+    share = np.exp(np.maximum(exponent, -700.0, out=exponent), out=exponent)
+    share *= heights
+    total = share.sum(-1, keepdims=True)
+    share /= total
+    return np.log(total) + top, share
+
+
+def whole(name: str, value: object, least: int) -> None:
+    """An error unless ``value`` is an integer of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")

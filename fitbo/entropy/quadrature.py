@@ -40,12 +40,16 @@ class Quad:
     """Entropy to an absolute tolerance of ``tol`` nats; cost about range/smallest deviation x M."""
 
     tol: float = 1e-8
-    tolerance: ClassVar[float] = 1e-8
     upper_bound: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not 1e-13 <= self.tol <= 1:
-            raise ValueError(f"tol must lie between 1e-13 and 1 nat, got {self.tol}")
+        if not 1e-13 <= self.tol <= 0.1:
+            raise ValueError(f"tol must lie between 1e-13 and 0.1 nats, got {self.tol}")
+
+    @property
+    def tolerance(self) -> float:
+        """What was asked for."""
+        return self.tol
 
     def __call__(self, mixture: Mixture) -> Array:
         return self._integrate(mixture, gradient=False)[0]
@@ -106,7 +110,7 @@ class Quad:
         right = np.where(felt, m + reach * s, -np.inf)
         unknown = np.full(len(m), np.inf)
         panels = _Panels(np.arange(len(m)), left.min(1), right.max(1), unknown, unknown)
-        kept: list[_Panels] = []
+        kept = [panels[slice(0)]]
         step = max(1, BLOCK // m.shape[1])
         while panels.owner.size:
             smallest = np.empty(len(panels.owner))

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fitbo.entropy.protocol import Gradient, flatten, pair_blocks, restore
+from fitbo.entropy.protocol import Gradient, flatten, pair_blocks, restore, shares
 from fitbo.mixture import LOG_2PI, Array, Mixture
 
 
@@ -40,7 +40,7 @@ class VUB:
         means, variances, weights = flatten(mixture)
         scale = np.sqrt(variances.max(1, keepdims=True))
         m, v = (means - means[:, :1]) / scale, variances / scale**2
-        value = 0.5 * (LOG_2PI + 1) + np.log(scale[:, 0])
+        value = 0.5 * LOG_2PI + np.log(scale[:, 0])
         shape = m.shape if gradient else (0, 0)
         by_mean, by_variance = np.zeros(shape), np.zeros(shape)
         for rows, i in pair_blocks(m.shape):
@@ -50,17 +50,12 @@ class VUB:
             # w_j exp(-D_ij) up to factors that depend on i alone: exp((1 + log v_i)/2) and so on.
             pull = vi + gap * gap
             pull *= precision
-            exponent = -0.5 * pull
-            top = exponent.max(2, keepdims=True)
-            exponent -= top
-            np.maximum(exponent, -700.0, out=exponent)
-            share = np.exp(exponent, out=exponent)
-            share *= (weights[rows] * np.sqrt(1 / v[rows]))[:, None, :]
-            total = share.sum(2, keepdims=True)
-            # H_i - log S_i = log(2 pi e)/2 - 1/2 - log(total exp(top)); v_i cancels.
-            value[rows] -= np.einsum("bik,bik->b", wi, 0.5 + np.log(total) + top)
+            heights = (weights[rows] * np.sqrt(1 / v[rows]))[:, None, :]
+            log_total, share = shares(-0.5 * pull, heights)
+            # H_i - log S_i = log(2 pi)/2 - log_total: v_i cancels.
+            value[rows] -= np.einsum("bik,bik->b", wi, log_total)
             if gradient:
-                share *= wi / total
+                share *= wi
                 drift = gap * precision * share
                 by_mean[rows, i] += drift.sum(2)
                 by_mean[rows] -= drift.sum(1)

@@ -19,11 +19,14 @@ def solve_spd(matrices: Array, right: Array) -> Array:
         x = np.linalg.solve(matrices.transpose(2, 0, 1), right.T[:, :, None])[:, :, 0].T
         return np.asarray(x, dtype=np.float64)
     lower, x = matrices, right  # the lower triangle becomes the Cholesky factor
+    # A pivot that rounding took below this belongs to a direction that says nothing.
+    floor = 1e-16 * np.einsum("iib->ib", matrices).max(0)
     for j in range(n):
         column = lower[j:, j]
         if j:
             column -= np.einsum("ikb,kb->ib", lower[j:, :j], lower[j, :j])
             x[j] -= np.einsum("kb,kb->b", lower[j, :j], x[:j])
+        np.maximum(column[0], floor, out=column[0])
         column /= np.sqrt(column[0])
         x[j] /= column[0]
     for j in reversed(range(n)):

@@ -4,7 +4,7 @@
 symbol  shape        meaning
 ======  ===========  =====================================================================
 B       int          problems solved together
-G       int          Gauss-Legendre nodes, common to all problems
+G       int          Gauss-Legendre-Lobatto nodes, common to all problems
 mu      (B, m + 1)   moments E_p[phi_i], mu_0 = 1
 a       (B, m + 1)   Lagrange multipliers
 q0      (B or 1, G)  prior density at the nodes; flat unless given
@@ -35,7 +35,8 @@ from fitbo.maxent.basis import Basis, chebyshev_coefficients
 from fitbo.maxent.linalg import solve_spd
 from fitbo.mixture import Array
 
-LogPrior = Callable[[Array], Array]
+Prior = Callable[[Array], Array]
+TINY = 1e-300  # where a prior vanishes its logarithm must not
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,8 @@ class MaxEntDensity:
 
     entropy      H(q) = 1 + a.mu - E_q[log q0]
     dual         the minimum of S, ridge included: at least -KL(p || q0) for every p with these
-                 moments, and H(q) under a flat prior
+                 moments, and H(q) under a flat prior without ridge. Like the entropy it means
+                 something only where ``converged``
     residual     max_i |mu_i - E_q[phi_i]|
     gap          the decrease that the last Newton step promised, in nats
     """
@@ -57,15 +59,15 @@ class MaxEntDensity:
     gap: Array
     iterations: np.ndarray
     converged: np.ndarray
-    log_prior: LogPrior | None = None
+    prior: Prior | None = None
 
     def log_pdf(self, u: ArrayLike) -> Array:
         """log q(u) on [-1, 1], -inf outside. u: (N,) -> (..., N)."""
         u = np.asarray(u, dtype=np.float64)
         inside = abs(u) <= 1
         value = -1 - self.multipliers @ self.basis.values(np.where(inside, u, 0.0)).T
-        if self.log_prior is not None:
-            value = value + self.log_prior(np.where(inside, u, 0.0))
+        if self.prior is not None:
+            value = value + np.log(np.maximum(self.prior(np.where(inside, u, 0.0)), TINY))
         return np.where(inside, value, -np.inf)
 
     def pdf(self, u: ArrayLike) -> Array:
@@ -73,7 +75,7 @@ class MaxEntDensity:
         return np.exp(self.log_pdf(u))
 
     def expect(self, f: Callable[[Array], Array]) -> Array:
-        """E_q[f(u)] by Gauss-Legendre; f maps (G,) to (G,) or (..., G)."""
+        """E_q[f(u)] on twice the solver's nodes; f maps (G,) to (G,) or (..., G)."""
         u, w = self.basis.nodes(refine=2)
         return np.asarray((self.pdf(u) * w * f(u)).sum(-1))
 
@@ -90,7 +92,7 @@ class MaxEntDensity:
 def solve(
     moments: ArrayLike,
     basis: str | Basis,
-    prior: LogPrior | None = None,
+    prior: Prior | None = None,
     *,
     jitter: float = 1e-8,
     ridge: ArrayLike = 0.0,
@@ -101,14 +103,14 @@ def solve(
 ) -> MaxEntDensity:
     """Damped Newton on the dual of every problem at once. moments: (..., m + 1), mu_0 = 1.
 
-    prior           maps u (G,) to log q0(u), (G,) or (..., G)
+    prior           maps u (G,) to q0(u) >= 0, (G,) or (..., G); its scale does not matter
     jitter          added to the Hessian's diagonal (the paper's 1e-8): the path, not the solution
     ridge           a number or (m,): adds sum_i ridge_i a_i^2 / 2 to the dual, which lets moment i
                     err by ridge_i a_i and bounds the solution even where the moments are at the
                     edge of, or just beyond, what a density can have
     tol, gap        a problem has converged when its gradient is below ``tol`` everywhere, or its
                     expected remaining decrease below ``gap`` nats
-    refine          multiplies the number of Gauss-Legendre nodes
+    refine          multiplies the number of nodes
     """
     mu = np.asarray(moments, dtype=np.float64)
     if mu.ndim == 0 or mu.shape[-1] < 2:
@@ -133,7 +135,7 @@ def solve(
     u, w = basis.nodes(refine)
     log_q0 = None
     if prior is not None:
-        log_q0 = np.broadcast_to(prior(u), (*lead, len(u))).reshape(-1, len(u)).T
+        log_q0 = _log_prior(prior, u, lead)
     dual = _Dual(flat.T, basis, u, w, log_q0, ridges)
     state = _newton(dual, jitter, tol, gap, max_iterations)
     mean = basis.hessian(state.expectations)[0]
@@ -147,9 +149,22 @@ def solve(
         residual=residual.reshape(lead),
         gap=state.decrement.reshape(lead),
         iterations=state.iterations.reshape(lead),
-        converged=((residual <= tol) | (state.decrement <= gap)).reshape(lead),
-        log_prior=prior,
+        converged=((residual <= tol) | (abs(state.decrement) <= gap)).reshape(lead),
+        prior=prior,
     )
+
+
+def _log_prior(prior: Prior, u: Array, lead: tuple[int, ...]) -> Array:
+    """log q0 at the nodes, (G, B)."""
+    q0 = np.asarray(prior(u), dtype=np.float64)
+    if q0.shape not in (u.shape, (*lead, len(u))):
+        raise ValueError(
+            f"prior must map shape {u.shape} to itself or {(*lead, len(u))}, got {q0.shape}"
+        )
+    if not (np.isfinite(q0).all() and (q0 >= 0).all() and (q0.max(-1) > 0).all()):
+        raise ValueError("prior must be finite, non-negative and somewhere positive on [-1, 1]")
+    log_q0 = np.log(np.maximum(q0, TINY))
+    return np.broadcast_to(log_q0, (*lead, len(u))).reshape(-1, len(u)).T
 
 
 def _first(n: int) -> Array:

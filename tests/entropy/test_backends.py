@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import mpmath
 import numpy as np
 import pytest
@@ -155,6 +157,44 @@ def test_a_solve_that_fails_falls_back_and_says_so() -> None:
     assert np.isfinite(easy).all()
 
 
+@pytest.mark.parametrize("backend", [MEMeL(140), MEMeC(120), MEMeL(120, windows=0)], ids=str)
+@pytest.mark.parametrize("distance", [20.2, 28.0, 40.0])
+def test_many_moments_of_components_at_the_edge(backend: MEMe, distance: float) -> None:
+    """Whole-line moments would grow past the edge of the domain here and break the bound."""
+    mixture = Mixture([-distance, distance], [1.0, 1.0])
+    gap = backend(mixture) - Quad(1e-11)(mixture)
+    assert -1e-7 < gap < 0.2
+
+
+@pytest.mark.parametrize("n_moments", [10, 30])
+@pytest.mark.parametrize("weight", [0.0, 1e-16])
+def test_components_without_weight_do_not_stretch_the_domain(n_moments: int, weight: float) -> None:
+    bare = Mixture([0.0, 1.0], [1.0, 1.0])
+    burdened = Mixture([0.0, 1.0, 1e16], [1.0, 1.0, 1.0], [0.5, 0.5 - weight, weight])
+    value, by_mean, by_variance = MEMeL(n_moments).value_and_grad(burdened)
+    assert_allclose(value, MEMeL(n_moments)(bare), atol=1e-8)
+    assert by_mean[2] == by_variance[2] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("backend", "mixture"),
+    [
+        (MEMeL(10), heavy_tailed(batch=20_000, m=3)),
+        (MEMeL(100), heavy_tailed(batch=40, m=400)),
+        (MC(20_000), heavy_tailed(batch=2, m=1000)),
+        (VUB(), heavy_tailed(batch=2, m=3000)),
+        (Quad(), heavy_tailed(batch=200, m=400)),
+    ],
+    ids=lambda x: str(x) if not isinstance(x, Mixture) else "",
+)
+def test_memory_is_bounded(backend, mixture: Mixture) -> None:
+    tracemalloc.start()
+    backend.value_and_grad(mixture)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6
+
+
 def test_memory_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     mixture = heavy_tailed(batch=90, m=11)
     whole = MEMeL().value_and_grad(mixture)
@@ -181,11 +221,14 @@ def test_names_backends_and_functions_are_equally_welcome() -> None:
         (lambda: backend("zzz"), r"got 'zzz'$"),
         (lambda: backend(3), "a name or a callable of a mixture, got 3"),  # type: ignore[arg-type]
         (lambda: backend(MM), "a name or a callable of a mixture, got <class"),  # type: ignore[arg-type]
-        (lambda: Quad(tol=0.0), r"tol must lie between 1e-13 and 1 nat, got 0\.0"),
-        (lambda: MC(0), "n_samples must be at least 1, got 0"),
+        (lambda: Quad(tol=0.0), r"tol must lie between 1e-13 and 0\.1 nats, got 0\.0"),
+        (lambda: MC(0), "n_samples must be a whole number of at least 1, got 0"),
         (lambda: Huber(order=1), "order must be 0 or 2, got 1"),
-        (lambda: Huber(split=0), "split must lie between 1 and 16, got 0"),
-        (lambda: MEMeL(1), "n_moments must be at least 2 and windows at least 0, got 1 and 4"),
+        (lambda: Huber(split=0), "split must be a whole number of at least 1, got 0"),
+        (lambda: Huber(split=17), "split must be at most 16, got 17"),
+        (lambda: MEMeL(1), "n_moments must be a whole number of at least 2, got 1"),
+        (lambda: MEMeL(10.5), r"n_moments must be a whole number of at least 2, got 10\.5"),  # type: ignore[arg-type]
+        (lambda: MEMeL(windows=-1), "windows must be a whole number of at least 0, got -1"),
         (
             lambda: backend(lambda mixture: np.zeros(7))(gentle(batch=2)),
             r"must return shape \(2,\), got \(7,\)",

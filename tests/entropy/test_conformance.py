@@ -31,10 +31,6 @@ every_backend = pytest.mark.parametrize("backend", BACKENDS_UNDER_TEST, ids=str)
 every_bound = pytest.mark.parametrize("backend", UPPER_BOUNDS, ids=str)
 
 
-def slack(backend: object) -> float:
-    return max(getattr(backend, "tolerance"), getattr(backend, "tol", 0.0))  # noqa: B009
-
-
 def transformed(mixture: Mixture, factor: float = 1.0, shift: float = 0.0) -> Mixture:
     return Mixture(factor * mixture.means + shift, factor**2 * mixture.variances, mixture.weights)
 
@@ -43,14 +39,14 @@ def transformed(mixture: Mixture, factor: float = 1.0, shift: float = 0.0) -> Mi
 @pytest.mark.parametrize(("mean", "deviation"), [(0.0, 1.0), (3.0, 0.2), (-1e8, 1e-2), (1e-9, 1e6)])
 def test_a_single_gaussian(backend, mean: float, deviation: float) -> None:
     exact = 0.5 * np.log(2 * np.pi * np.e * deviation**2)
-    assert_allclose(backend(Mixture([mean], [deviation**2])), exact, rtol=0, atol=slack(backend))
+    assert_allclose(backend(Mixture([mean], [deviation**2])), exact, rtol=0, atol=backend.tolerance)
 
 
 @every_backend
 def test_a_shift_changes_nothing(backend) -> None:
     mixture = gentle()
     moved = backend(transformed(mixture, shift=37.0))
-    assert_allclose(moved, backend(mixture), rtol=0, atol=slack(backend))
+    assert_allclose(moved, backend(mixture), rtol=0, atol=min(1e-6, backend.tolerance))
 
 
 @every_backend
@@ -59,7 +55,7 @@ def test_scaling_adds_the_log_of_the_factor(backend, factor: float) -> None:
     mixture = gentle()
     scaled = backend(transformed(mixture, factor=factor))
     expected = backend(mixture) + np.log(abs(factor))
-    assert_allclose(scaled, expected, rtol=0, atol=slack(backend))
+    assert_allclose(scaled, expected, rtol=0, atol=backend.tolerance)
 
 
 @every_backend
@@ -69,7 +65,7 @@ def test_the_order_of_components_does_not_matter(backend) -> None:
     shuffled = Mixture(
         mixture.means[:, order], mixture.variances[:, order], mixture.weights[:, order]
     )
-    assert_allclose(backend(shuffled), backend(mixture), rtol=0, atol=slack(backend))
+    assert_allclose(backend(shuffled), backend(mixture), rtol=0, atol=backend.tolerance)
 
 
 @every_backend
@@ -80,14 +76,14 @@ def test_splitting_a_weight_changes_nothing(backend) -> None:
         np.concatenate([mixture.variances, mixture.variances], axis=1),
         np.concatenate([0.3 * mixture.weights, 0.7 * mixture.weights], axis=1),
     )
-    assert_allclose(backend(twice), backend(mixture), rtol=0, atol=slack(backend))
+    assert_allclose(backend(twice), backend(mixture), rtol=0, atol=backend.tolerance)
 
 
 @every_backend
 def test_coincident_components_are_one(backend) -> None:
     one = backend(Mixture([0.4], [0.09]))
     many = backend(Mixture(np.full(40, 0.4), np.full(40, 0.09)))
-    assert_allclose(many, one, rtol=0, atol=slack(backend))
+    assert_allclose(many, one, rtol=0, atol=backend.tolerance)
 
 
 @every_backend
@@ -100,7 +96,7 @@ def test_a_batch_is_its_singles(backend) -> None:
         )
         assert alone[0].shape == ()
         # A solve may stop one step earlier or later; no digit that matters changes.
-        assert_allclose(together[0][i], alone[0], rtol=0, atol=min(1e-6, slack(backend)))
+        assert_allclose(together[0][i], alone[0], rtol=0, atol=min(1e-6, backend.tolerance))
         for whole, single in zip(together[1:], alone[1:], strict=True):
             assert_allclose(whole[i], single, rtol=1e-3, atol=1e-4 * abs(single).max())
 
@@ -142,6 +138,13 @@ def test_gradients_against_central_differences(backend, make) -> None:
         slope = (8 * (ends[2] - ends[1]) - (ends[3] - ends[0])) / (12 * np.log(1 + h))
         error = by_variance[:, j] * mixture.variances[:, j] - slope
         assert (abs(error) < 1e-4 * scale + 2e-6).all()
+
+
+@every_backend
+def test_an_empty_batch(backend) -> None:
+    value, by_mean, by_variance = backend.value_and_grad(Mixture(np.ones((0, 3)), np.ones((0, 3))))
+    assert value.shape == (0,)
+    assert by_mean.shape == by_variance.shape == (0, 3)
 
 
 @every_backend
@@ -202,19 +205,19 @@ def _three_kinds() -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
 @every_backend
 def test_adversarial_mixtures(backend) -> None:
     """Nothing but finite numbers, no warning; the long run of 10,000 is marked slow."""
-    _survive(backend, batches=12 if isinstance(backend, MEMe) else 40)
+    _survive(backend, batches=4 if isinstance(backend, MEMe) else 12)
 
 
 @pytest.mark.slow
 @every_backend
 def test_ten_thousand_adversarial_mixtures(backend) -> None:
-    _survive(backend, batches=500)
+    _survive(backend, batches=157)
 
 
 def _survive(backend, batches: int) -> None:
     rng = np.random.default_rng(11)
     for _ in range(batches):
-        mixture = adversarial(rng, 20)
+        mixture = adversarial(rng, 64)  # enough for the batched linear algebra
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             value, by_mean, by_variance = backend.value_and_grad(mixture)

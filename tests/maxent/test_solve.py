@@ -65,7 +65,7 @@ def test_multipliers_are_the_gradient_of_the_entropy() -> None:
         assert_allclose((ends[0] - ends[1]) / (2 * h), a[i], rtol=1e-5, atol=1e-6)
 
 
-def test_dual_is_convex_and_minimal_by_scipy() -> None:
+def test_the_printed_dual_has_the_same_minimum_by_scipy() -> None:
     """The printed dual, with its a_0 and exp(-(1 + a.phi)), minimised by scipy instead."""
     basis = Basis("legendre", 4)
     u, w = basis.nodes()
@@ -104,8 +104,11 @@ def test_prior_is_the_answer_to_its_own_moments() -> None:
     def log_q0(u: np.ndarray) -> np.ndarray:
         return -5 * (u - 0.3) ** 2 + np.sin(4 * u)
 
+    def q0(u: np.ndarray) -> np.ndarray:
+        return np.exp(log_q0(u))
+
     basis = Basis("legendre", 5)
-    density = solve(moments_of(basis, lambda u: np.exp(log_q0(u))), basis, prior=log_q0)
+    density = solve(moments_of(basis, q0), basis, prior=q0)
     u = np.linspace(-1, 1, 7)
     mass = integrate.quad(lambda u: np.exp(log_q0(u)), -1, 1)[0]
     assert_allclose(density.pdf(u), np.exp(log_q0(u)) / mass, rtol=1e-6)
@@ -117,7 +120,7 @@ def test_prior_is_the_answer_to_its_own_moments() -> None:
 def test_prior_shifts_the_answer_towards_itself() -> None:
     basis = Basis("power", 2)
     mu = moments_of(basis, np.ones_like)
-    tilted = solve(mu, basis, prior=lambda u: 3 * u**3)
+    tilted = solve(mu, basis, prior=lambda u: np.exp(3 * u**3))
     assert tilted.pdf([0.9]) != pytest.approx(0.5, rel=0.05)
     assert_allclose(tilted.expect(lambda u: u), 0, atol=1e-8)
     assert_allclose(tilted.expect(lambda u: u**2), 1 / 3, atol=1e-8)
@@ -171,9 +174,30 @@ def test_unattainable_moments_are_reported_not_hidden() -> None:
 
 
 def test_log_mass_sees_unresolved_nodes() -> None:
-    basis = Basis("legendre", 4)
-    smooth = solve(moments_of(basis, lambda u: 1 + u), basis)
-    assert abs(smooth.log_mass(3)) < 1e-12
+    basis = Basis("legendre", 2)
+    smooth, _, _ = gaussian_moments(basis, np.array(0.01), np.array(0.08**2))
+    assert abs(solve(smooth, basis).log_mass(3)) < 1e-9
+    needle, _, _ = gaussian_moments(basis, np.array(0.01), np.array(0.004**2))
+    assert abs(solve(needle, basis).log_mass(3)) > 1e-3
+
+
+def test_a_prior_may_vanish_and_must_be_a_density() -> None:
+    half = solve([1.0, 0.5, 0.3], "power", prior=lambda u: np.where(u > 0, 1.0, 0.0))
+    assert np.isfinite(half.entropy)
+    assert half.pdf([-0.5]) < 1e-200
+    for prior, message in [
+        (lambda u: -np.ones_like(u), "prior must be finite, non-negative"),
+        (lambda u: np.full_like(u, np.nan), "prior must be finite"),
+        (lambda u: np.ones(3), r"prior must map shape .* got \(3,\)"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            solve([1.0, 0.5, 0.3], "power", prior=prior)
+
+
+def test_a_failed_step_is_not_called_convergence() -> None:
+    for batch in (1, 40):
+        density = solve(np.tile(0.3 ** np.arange(60), (batch, 1)), "power", jitter=0.0)
+        assert not density.converged.any()
 
 
 @pytest.mark.parametrize(("n", "b"), [(1, 50), (7, 40), (24, 33), (30, 50), (5, 3)])
