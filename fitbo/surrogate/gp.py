@@ -1,0 +1,129 @@
+"""Many Gaussian processes at once: stacked Cholesky factors, likelihoods, conditioning.
+
+=============  ==============  ================================================================
+symbol         shape           meaning
+=============  ==============  ================================================================
+``K``          (M, n, n)       covariances of the data, noise included; lower triangles are read
+``L``          (M, n, n)       lower Cholesky factors, K = L L^T
+``r``          (M, n)          data less their mean
+``jitter``     (M,)            relative increase of the diagonal that made K factorise
+=============  ==============  ================================================================
+
+Jitter multiplies the diagonal, ``K_ii (1 + jitter)``: it acts on the correlation matrix, so a
+process of any scale and a diagonal of any spread (noise may differ by 1e12 between points) get a
+jitter they notice. It is raised for the matrices that fail and for those only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.linalg import lapack
+
+from fitbo.mixture import LOG_2PI, Array
+
+JITTERS = tuple(10.0**power for power in range(-12, 1))
+# Beyond this a covariance is not the one the sampler asked about: its density is called -inf.
+LIKELIHOOD_JITTER = 1e-6
+BORDER = 1e300  # exceeds any quadratic form a likelihood could survive
+
+
+def blocks(total: int, size: int) -> Iterator[slice]:
+    """Consecutive slices of at most ``size`` >= 1 that cover ``range(total)``."""
+    size = max(1, size)
+    for start in range(0, total, size):
+        yield slice(start, min(start + size, total))
+
+
+def cholesky(K: Array, max_jitter: float = 1.0) -> tuple[Array, Array]:
+    """Factors (M, n, n) and the jitter each needed (M,), 0 for almost all.
+
+    A matrix that fails at ``max_jitter`` has a factor of NaN and a jitter of inf. A finite K with
+    a positive diagonal cannot fail at jitter 1: a correlation matrix plus the identity is definite.
+    """
+    jitter = np.zeros(len(K))
+    pending = np.arange(0)
+    try:
+        L = np.asarray(np.linalg.cholesky(K), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        L = np.full(K.shape, np.nan)
+        pending = _factorise_each(K, L, np.arange(len(K)))
+    diagonal = np.arange(K.shape[-1])
+    for level in JITTERS:
+        if level > max_jitter or not pending.size:
+            break
+        raised = K[pending]
+        raised[:, diagonal, diagonal] *= 1 + level
+        factors = np.full(raised.shape, np.nan)
+        failed = _factorise_each(raised, factors, np.arange(len(pending)))
+        L[pending], jitter[pending] = factors, level
+        pending = pending[failed]
+    jitter[pending] = np.inf
+    # LAPACK may take a NaN for a pivot and go on; it spreads down the factor to the last entry.
+    jitter[~np.isfinite(L[:, -1, -1])] = np.inf
+    return L, jitter
+
+
+def _factorise_each(K: Array, L: Array, rows: np.ndarray) -> np.ndarray:
+    """Write the factors of K[rows] into L and return the rows that fail.
+
+    numpy raises for a whole stack without saying which matrix failed; halving the stack isolates
+    the few that do in a logarithmic number of calls.
+    """
+    try:
+        L[rows] = np.linalg.cholesky(K[rows])
+    except np.linalg.LinAlgError:
+        if len(rows) == 1:
+            return rows
+        half = len(rows) // 2
+        return np.concatenate(
+            [_factorise_each(K, L, rows[:half]), _factorise_each(K, L, rows[half:])]
+        )
+    return rows[:0]
+
+
+def log_likelihood(bordered: Array) -> Array:
+    """log N(r; 0, K) of each sample, (M, n + 1, n + 1) -> (M,), -inf where it is hopeless.
+
+    ``bordered`` holds K, with r as its last row and BORDER in the corner. In
+
+        [ K    r ]   [ L    0 ] [ L^T  z ]
+        [ r^T  c ] = [ z^T  l ] [ 0    l ]
+
+    the last row of the factor is the forward substitution z = L^-1 r: one stacked Cholesky yields
+    both log det K and r^T K^-1 r = z^T z, where a stacked solve would cost twice as much again.
+    The corner c = BORDER only has to exceed z^T z; l is not used.
+    """
+    L, _ = cholesky(bordered, LIKELIHOOD_JITTER)
+    n = bordered.shape[-1] - 1
+    z = L[:, n, :n]
+    half_log_det = np.log(np.einsum("mii->mi", L)[:, :n]).sum(1)
+    value = -0.5 * np.vecdot(z, z) - half_log_det - 0.5 * n * LOG_2PI
+    return np.where(np.isfinite(value), value, -np.inf)
+
+
+def inverse_factor(K: Array) -> tuple[Array, Array]:
+    """L^-1 (M, n, n), lower triangular with explicit zeros above, and the jitter (M,)."""
+    L, jitter = cholesky(K)
+    out = np.empty_like(L)
+    # A loop, because LAPACK has no stacked trtri and numpy's stacked inverse ignores the triangle
+    # (three times slower at n = 100). It runs once a dataset. Transposes make the order LAPACK's.
+    for j, lower in enumerate(L):
+        out[j] = lapack.dtrtri(lower.T, lower=0)[0].T
+    return out, jitter
+
+
+def condition_stack(K: Array, r: Array) -> tuple[Array, Array, Array]:
+    """L^-1 (M, n, n), alpha = K^-1 r (M, n) and the jitter (M,).
+
+    Prediction multiplies by the explicit L^-1, never by K^-1. ``k^T K^-1 k`` sums terms of size
+    |K^-1| |k|^2 that cancel down to k(x, x); ``|L^-1 k|^2`` sums positive ones. Measured against
+    long doubles at n = 100, prior variance 9.5 and condition numbers from 3e7 to 2e13: the
+    variance by L^-1 errs by 2e-13 to 6e-13 throughout, by triangular solves 1e-13 to 5e-13, and by
+    K^-1 from 4e-9 to 2e-3.
+    """
+    inverse, jitter = inverse_factor(K)
+    z = inverse @ r[:, :, None]
+    alpha = (inverse.swapaxes(1, 2) @ z)[:, :, 0]
+    return inverse, alpha, jitter

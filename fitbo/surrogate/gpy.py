@@ -1,0 +1,280 @@
+"""The same surrogate on GPy: any GPy kernel, with sums, products, periodic parts.
+
+    kernel    = GPy.kern.Matern52(2, ARD=True) + GPy.kern.StdPeriodic(2)      or its expression,
+    density   = LogPosterior(X, z, kernel)                                    "matern52 + periodic"
+    surrogate = condition(X, z, log_theta, kernel)
+
+==============  ============  ==================================================================
+symbol          shape         meaning
+==============  ============  ==================================================================
+``q``           int           free parameters of the kernel, in GPy's order; fixed ones stay put
+``log_theta``   (M, q + 2)    (log of the kernel's parameters, log noise, log gap)
+==============  ============  ==================================================================
+
+The model of ``parabola`` is unchanged; only the covariance of g comes from GPy, one sample at a
+time, so this is slower than the batched path in proportion to M. It is also that path's oracle.
+
+**Prior.** A kernel's parameters are log-normal about the values it was built with, with a deviation
+of ``KERNEL_SCALE``: state what you expect by building the kernel with it. An expression builds it
+with the medians of ``prior``. Noise and gap have the priors of ``prior``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fitbo.mixture import Array
+from fitbo.surrogate.gp import BORDER, blocks, condition_stack, log_likelihood
+from fitbo.surrogate.hyperparameters import as_samples, inside_support, log_parameters
+from fitbo.surrogate.parabola import (
+    NUGGET,
+    Latent,
+    Mean,
+    Parabola,
+    Rule,
+    floored,
+    mean_of_g,
+    noise_in_g,
+    warp,
+)
+from fitbo.surrogate.posterior import dataset
+from fitbo.surrogate.prior import GAP, LENGTHSCALE, NOISE, SIGNAL, Prior
+
+Kern = Any  # GPy.kern.Kern: GPy carries no types, and importing it takes two seconds
+
+KERNEL_SCALE = 1.25  # e^(2 * 1.25) is a factor of twelve either way
+BLOCK = 1 << 21  # entries of the arrays held at once: 16 MB each
+NAMES = {
+    "rbf": "RBF",
+    "matern32": "Matern32",
+    "matern52": "Matern52",
+    "exponential": "Exponential",
+    "ratquad": "RatQuad",
+    "periodic": "StdPeriodic",
+    "linear": "Linear",
+    "bias": "Bias",
+}
+ANISOTROPIC = ("rbf", "matern32", "matern52", "exponential", "ratquad")
+
+
+def kernel_from(kernel: str | Kern, d: int) -> Kern:
+    """A GPy kernel over d inputs from an expression, ``"matern52 + periodic*linear"``, or a copy.
+
+    Products bind first; there are no brackets: build the kernel in GPy for more.
+    """
+    if isinstance(kernel, str):
+        return _parse(kernel, d)
+    if not all(hasattr(kernel, name) for name in ("K", "Kdiag", "gradients_X", "param_array")):
+        raise ValueError(f"kernel must be a GPy kernel or an expression, got {kernel!r:.80}")
+    if kernel.input_dim != d:
+        raise ValueError(f"kernel must have input_dim {d} to suit X, got {kernel.input_dim}")
+    if not (kernel.param_array > 0).all():
+        raise ValueError(
+            f"kernel must have positive parameters, for their logarithms are sampled, got "
+            f"{kernel.param_array}"
+        )
+    return kernel.copy()
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """The free parameters of a GPy kernel, which this object owns."""
+
+    kern: Kern
+    free: np.ndarray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        held = [index for rule, index in self.kern.constraints.items() if str(rule) == "fixed"]
+        every = np.arange(self.kern.size)
+        object.__setattr__(self, "free", np.setdiff1d(every, np.concatenate([every[:0], *held])))
+
+    @property
+    def values(self) -> Array:
+        """(q,)."""
+        return np.array(self.kern.param_array)[self.free]
+
+    def set(self, theta: Array) -> None:
+        """Move the kernel to theta, (q,)."""
+        values = np.array(self.kern.param_array)
+        values[self.free] = theta
+        self.kern[:] = values
+
+
+@dataclass(frozen=True, eq=False)
+class LogPosterior:
+    """``log_theta`` (W, q + 2) -> log-density (W,); X (n, d), y (n,) standardised.
+
+    The kernel is copied, and the copy's parameters move as it is evaluated: one thread an object.
+    """
+
+    X: Array
+    y: Array
+    kernel: str | Kern = "matern52"
+    mean: Mean = "marginal"
+    prior: Prior | None = None
+    _prior: Prior = field(init=False, repr=False)
+    _parameters: Parameters = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        X, y = dataset(self.X, self.y)
+        parameters = Parameters(kernel_from(self.kernel, X.shape[1]))
+        prior = _default_prior(parameters) if self.prior is None else self.prior
+        for name, value in (("X", X), ("y", y), ("_prior", prior), ("_parameters", parameters)):
+            object.__setattr__(self, name, value)
+        mean_of_g(np.ones((1, 1)), self.mean)
+        if prior.location.size != self.n_parameters:
+            raise ValueError(
+                f"prior must have {self.n_parameters} entries for this kernel, got "
+                f"{prior.location.size}"
+            )
+
+    @property
+    def n_parameters(self) -> int:
+        """P = q + 2."""
+        return self._parameters.free.size + 2
+
+    def sample_prior(self, rng: np.random.Generator, n: int) -> Array:
+        """n draws from the prior, (n, P)."""
+        return self._prior.sample(rng, n)
+
+    def __call__(self, log_theta: ArrayLike) -> Array:
+        log_theta = as_samples(log_theta, self.n_parameters)
+        value = self.log_likelihood(log_theta)
+        alive = np.isfinite(value)
+        value[alive] += self._prior(log_theta[alive])
+        return value
+
+    def log_likelihood(self, log_theta: ArrayLike) -> Array:
+        """log p(y | theta), the Jacobian included: (W, P) -> (W,)."""
+        log_theta = as_samples(log_theta, self.n_parameters)
+        value, n = np.full(len(log_theta), -np.inf), len(self.y)
+        inside = np.flatnonzero(inside_support(log_theta))
+        for rows in blocks(inside.size, BLOCK // (n + 1) ** 2):
+            theta = np.exp(log_theta[inside[rows]])
+            g = warp(self.y - self.y.min(), theta[:, -1])
+            b, tau2 = mean_of_g(g, self.mean)
+            bordered = np.zeros((len(g), n + 1, n + 1))
+            bordered[:, :n, :n] = _data_covariance(self._parameters, self.X, theta, g, tau2)
+            bordered[:, n, :n] = g - b[:, None]
+            bordered[:, n, n] = BORDER
+            value[inside[rows]] = log_likelihood(bordered) - np.log(g).sum(1)
+        return value
+
+
+@dataclass(frozen=True, eq=False)
+class GPySurrogate(Parabola):
+    """Predicts f for every sample; made by ``condition``. Shapes as in ``batched``.
+
+    kernel_theta (M, q): the kernel's free parameters. One thread an object, as ``LogPosterior``.
+    """
+
+    kernel_theta: Array
+    parameters: Parameters = field(repr=False)
+    inverse_factor: Array = field(repr=False)
+    alpha: Array = field(repr=False)
+    mean: Array
+    mean_variance: float
+
+    def _latent(self, X: Array, gradient: bool) -> Latent:
+        M, (B, d) = self.n_samples, X.shape
+        m, v, prior_variance = np.empty((3, M, B))
+        dm, dv = np.empty((2, *((M, B, d) if gradient else (0, 0, 0))))
+        ones = np.ones((B, 1))
+        for j, theta in enumerate(self.kernel_theta):
+            self.parameters.set(theta)
+            kern = self.parameters.kern
+            k = kern.K(X, self.X_data) + self.mean_variance
+            A = k @ self.inverse_factor[j].T
+            m[j] = self.mean[j] + k @ self.alpha[j]
+            prior_variance[j] = kern.Kdiag(X) + self.mean_variance
+            v[j] = prior_variance[j] - np.vecdot(A, A)
+            if gradient:
+                dm[j] = kern.gradients_X(ones * self.alpha[j], X, self.X_data)
+                dv[j] = kern.gradients_X(-2 * A @ self.inverse_factor[j], X, self.X_data)
+                dv[j] += kern.gradients_X_diag(ones[:, 0], X)
+        return floored(m, v, dm, dv, prior_variance)
+
+
+def condition(
+    X: ArrayLike,
+    y: ArrayLike,
+    log_theta: ArrayLike,
+    kernel: str | Kern = "matern52",
+    rule: Rule = "moment_matched",
+    mean: Mean = "marginal",
+) -> GPySurrogate:
+    """The surrogate given X (n, d), standardised y (n,) and samples log_theta (M, q + 2)."""
+    X, y = dataset(X, y)
+    parameters = Parameters(kernel_from(kernel, X.shape[1]))
+    theta = np.exp(log_parameters(log_theta, parameters.free.size + 2))
+    g = warp(y - y.min(), theta[:, -1])
+    b, tau2 = mean_of_g(g, mean)
+    n, M = len(y), len(g)
+    inverse_factor, alpha, jitter = np.empty((M, n, n)), np.empty((M, n)), np.empty(M)
+    for js in blocks(M, BLOCK // n**2):
+        K = _data_covariance(parameters, X, theta[js], g[js], tau2)
+        inverse_factor[js], alpha[js], jitter[js] = condition_stack(K, g[js] - b[js, None])
+    return GPySurrogate(
+        X_data=X,
+        eta=y.min() - theta[:, -1],
+        noise_variance=theta[:, -2],
+        jitter=jitter,
+        rule=rule,
+        kernel_theta=theta[:, :-2],
+        parameters=parameters,
+        inverse_factor=inverse_factor,
+        alpha=alpha,
+        mean=b,
+        mean_variance=tau2,
+    )
+
+
+def _parse(expression: str, d: int) -> Kern:
+    import GPy.kern  # type: ignore[import-untyped]
+
+    def factor(name: str) -> Kern:
+        if name not in NAMES:
+            raise ValueError(f"kernel must combine {', '.join(NAMES)} by + and *, got {name!r}")
+        options: dict[str, Any] = {}
+        if name in ANISOTROPIC:
+            lengthscale = np.full(d, np.exp(LENGTHSCALE[0]) * np.sqrt(d))
+            options = {"ARD": True, "lengthscale": lengthscale, "variance": np.exp(SIGNAL[0])}
+        return getattr(GPy.kern, NAMES[name])(d, **options)
+
+    total = None
+    for term in expression.split("+"):
+        product = None
+        for name in term.split("*"):
+            part = factor(name.strip().lower())
+            product = part if product is None else product * part
+        total = product if total is None else total + product
+    return total
+
+
+def _default_prior(parameters: Parameters) -> Prior:
+    location = np.log(parameters.values)
+    scale = np.full(location.size, KERNEL_SCALE)
+    tail = np.array([NOISE, GAP])
+    return Prior(
+        np.concatenate([location, tail[:, 0]]),
+        np.concatenate([scale, tail[:, 1]]),
+    )
+
+
+def _data_covariance(
+    parameters: Parameters, X: Array, theta: Array, g: Array, tau2: float
+) -> Array:
+    """Covariances of the warped data, noise and nugget included, (M, n, n)."""
+    K = np.empty((len(theta), len(X), len(X)))
+    diagonal = np.arange(len(X))
+    for j, row in enumerate(theta):
+        parameters.set(row[:-2])
+        K[j] = parameters.kern.K(X)
+        K[j, diagonal, diagonal] *= 1 + NUGGET
+    K += tau2
+    K[:, diagonal, diagonal] += noise_in_g(theta[:, -2], g)
+    return K

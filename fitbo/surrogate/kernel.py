@@ -1,0 +1,175 @@
+"""Stationary kernels with a lengthscale a dimension, for M samples at once, and their x-gradient.
+
+=================  ================  =========================================================
+symbol             shape             meaning
+=================  ================  =========================================================
+``precisions``     (M, d)            1/l^2
+``r2``             (M, N)            squared scaled distances of N pairs of points
+``rho``            (M, N)            rho(r2), the correlation; k = s^2 rho
+``slope``          (M, N)            d rho / d r2, finite at r2 = 0 for each kernel here
+``table``          (d, N)            squared differences, one row a dimension, N = n1 n2 pairs
+=================  ================  =========================================================
+
+    r2_m(x, x') = sum_i (x_i - x'_i)^2 / l_mi^2        is linear in 1/l^2,
+
+so the distances of every sample are one GEMM, (M, d) with (d, N). The table does not depend on the
+hyperparameters: a sampler makes it once a dataset. Differences are taken before they are squared,
+so near-duplicate points keep their full relative accuracy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from fitbo.mixture import Array
+
+
+class Kernel(Protocol):
+    """A correlation function of the squared scaled distance. Both methods overwrite ``r2``."""
+
+    def value(self, r2: Array) -> Array:
+        """rho(r2), any shape."""
+        ...
+
+    def value_and_slope(self, r2: Array) -> tuple[Array, Array]:
+        """rho(r2) and d rho / d r2."""
+        ...
+
+
+@dataclass(frozen=True)
+class RBF:
+    """``rho = exp(-r2/2)``."""
+
+    def value(self, r2: Array) -> Array:
+        r2 *= -0.5
+        return np.exp(r2, out=r2)
+
+    def value_and_slope(self, r2: Array) -> tuple[Array, Array]:
+        rho = self.value(r2)
+        return rho, -0.5 * rho
+
+
+@dataclass(frozen=True)
+class Matern32:
+    """``rho = (1 + a) exp(-a)``, a = sqrt(3 r2);  slope ``-(3/2) exp(-a)``."""
+
+    def value(self, r2: Array) -> Array:
+        return self.value_and_slope(r2)[0]
+
+    def value_and_slope(self, r2: Array) -> tuple[Array, Array]:
+        r2 *= 3.0
+        a = np.sqrt(r2, out=r2)
+        decay = _exp_minus(a)
+        a += 1.0
+        a *= decay
+        decay *= -1.5
+        return a, decay
+
+
+@dataclass(frozen=True)
+class Matern52:
+    """``rho = (1 + a + a^2/3) exp(-a)``, a = sqrt(5 r2);  slope ``-(5/6)(1 + a) exp(-a)``."""
+
+    def value(self, r2: Array) -> Array:
+        r2 *= 5.0
+        a = np.sqrt(r2)
+        rho = r2
+        rho *= 1 / 3
+        rho += a
+        rho += 1.0
+        rho *= _exp_minus(a, out=a)
+        return rho
+
+    def value_and_slope(self, r2: Array) -> tuple[Array, Array]:
+        r2 *= 5.0
+        a = np.sqrt(r2)
+        decay = _exp_minus(a)
+        rho, linear = r2, a
+        linear += 1.0
+        rho *= 1 / 3
+        rho += linear
+        rho *= decay
+        linear *= decay
+        linear *= -5 / 6
+        return rho, linear
+
+
+KERNELS: dict[str, Kernel] = {"rbf": RBF(), "matern32": Matern32(), "matern52": Matern52()}
+
+
+def named_kernel(kernel: str | Kernel) -> Kernel:
+    """A kernel from its name or from itself."""
+    if not isinstance(kernel, str):
+        return kernel
+    if kernel not in KERNELS:
+        raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, got {kernel!r}")
+    return KERNELS[kernel]
+
+
+def squared_differences(X1: Array, X2: Array) -> Array:
+    """(n1, d), (n2, d) -> (d, n1 n2): entry (i, a n2 + b) is (X1[a, i] - X2[b, i])^2."""
+    difference = X1.T[:, :, None] - X2.T[:, None, :]
+    difference *= difference
+    return difference.reshape(X1.shape[1], -1)
+
+
+def correlation(kernel: Kernel, precisions: Array, table: Array) -> Array:
+    """rho for every sample and pair, (M, d), (d, N) -> (M, N)."""
+    return kernel.value(precisions @ table)
+
+
+def covariance(
+    kernel: Kernel, lengthscales: Array, signal_variance: Array, X1: Array, X2: Array
+) -> Array:
+    """k_m(x, x') for all pairs: (M, d), (M,), (n1, d), (n2, d) -> (M, n1, n2)."""
+    rho = correlation(kernel, lengthscales**-2.0, squared_differences(X1, X2))
+    rho *= signal_variance[:, None]
+    return rho.reshape(-1, len(X1), len(X2))
+
+
+def x_gradient(weighted: Array, precisions: Array, X: Array, bordered: Array) -> Array:
+    """sum_n C[m, b, n] d k_m(x_b, x_n)/dx_b, given ``weighted = C s^2 slope``, (M, B, n).
+
+    d r2/dx_i = 2 (x_i - x_ni)/l_i^2 is linear in x_n, so with ``bordered = [X_data, 1]`` and
+    S = weighted @ bordered
+
+        sum_n weighted[m, b, n] d r2/dx_bi = (2/l_mi^2) (x_bi S[m, b, d] - S[m, b, i])
+
+    and no array of shape (M, B, n, d) exists. Coefficients that are the same for every candidate,
+    C[m, b, n] = alpha[m, n], may scale ``bordered`` instead, which is smaller.
+    precisions (M, d), X (B, d), bordered (n, d + 1) or (M, n, d + 1) -> (M, B, d).
+    """
+    S = weighted @ bordered
+    gradient = X * S[:, :, -1:] - S[:, :, :-1]
+    gradient *= 2 * precisions[:, None, :]
+    return gradient
+
+
+def covariance_vjp(
+    kernel: Kernel,
+    lengthscales: Array,
+    signal_variance: Array,
+    X: Array,
+    X_data: Array,
+    coefficients: Array,
+) -> Array:
+    """sum_{m, n} C[m, b, n] d k_m(x_b, x_n)/dx_b, for C of shape (M, B, n) -> (B, d)."""
+    precisions = lengthscales**-2.0
+    _, slope = kernel.value_and_slope(precisions @ squared_differences(X, X_data))
+    weighted = slope.reshape(coefficients.shape)
+    weighted *= signal_variance[:, None, None]
+    weighted *= coefficients
+    return x_gradient(weighted, precisions, X, with_ones(X_data)).sum(0)
+
+
+def with_ones(X: Array) -> Array:
+    """[X, 1], (n, d) -> (n, d + 1)."""
+    return np.concatenate([X, np.ones((len(X), 1))], axis=1)
+
+
+def _exp_minus(a: Array, out: Array | None = None) -> Array:
+    decay = np.negative(a, out=out)
+    return np.exp(decay, out=decay)
