@@ -1,0 +1,349 @@
+"""What a candidate is worth, as a functional of its predictive mixture; larger is better.
+
+=========  ============  ===================================================================
+symbol     shape         meaning
+=========  ============  ===================================================================
+``m, v, w``  (..., M)    means, variances and weights of the predictive mixture; s = sqrt(v)
+``alpha``  (...,)        the value of each candidate
+``best``   float         the value to improve upon, y*: the objective is minimised
+``eta``    (M,)          each hyperparameter sample's own global minimum
+``z``      (..., M)      (best - m)/s, the standardised improvement
+``gamma``  (..., M)      (m - eta)/s, the standardised height above the minimum
+=========  ============  ===================================================================
+
+    acquisition(mixture)                  -> alpha
+    acquisition.value_and_grad(mixture)   -> alpha, dalpha/dm, dalpha/dv
+
+so that a surrogate's chain rule, dalpha/dx = sum_j dalpha/dm_j dm_j/dx + dalpha/dv_j dv_j/dx, makes
+any of them differentiable in x. All are marginalised over the same samples: with the exception of
+the confidence bound, which takes the mixture's own moments, and of Thompson's single sample, each
+baseline is the average over j of its value for one Gaussian.
+
+With phi and Phi the normal density and distribution, R(t) = Phi(-t)/phi(t) Mills' ratio and
+h(z) = phi(z) + z Phi(z), the expected improvement is s h(z). In the tail, t = -z > 0,
+
+    h(-t) = phi(t) q(t),    q(t) = 1 - t R(t) = 1/t^2 - 3/t^4 + 15/t^6 - ...
+
+and log h, Phi/h = R/q and phi/h = 1/q stay finite where h itself is zero in floating point.
+
+[1] Wang, Jegelka, Max-value entropy search for efficient Bayesian optimization, ICML 2017.
+[2] Ament et al., Unexpected improvements to expected improvement for Bayesian optimization,
+    NeurIPS 2023.
+[3] Ru et al., Fast information-theoretic Bayesian optimisation, ICML 2018.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import erfcx, log_ndtr, ndtr
+
+from fitbo.entropy import Entropy, backend
+from fitbo.entropy.protocol import Gradient
+from fitbo.mixture import LOG_2PI, Array, Mixture
+
+SERIES_FROM = 25.0  # beyond, 1 - t R(t) cancels more than its series errs: both below 1e-13
+SERIES_TERMS = 9
+
+
+@runtime_checkable
+class Acquisition(Protocol):
+    """A functional of the predictive mixture of each candidate of a batch."""
+
+    def __call__(self, mixture: Mixture) -> Array:
+        """alpha, (...,)."""
+        ...
+
+    def value_and_grad(self, mixture: Mixture) -> Gradient:
+        """alpha (...,), dalpha/dmeans (..., M), dalpha/dvariances (..., M)."""
+        ...
+
+
+def information_gain(
+    mixture: Mixture, entropy: str | Entropy | Callable[[Mixture], Array] = "memel"
+) -> Array:
+    """``H[p] - sum_j w_j log(2 pi e v_j)/2``: what y tells about which sample is true, (...,)."""
+    return InformationGain(entropy)(mixture)
+
+
+@dataclass(frozen=True)
+class InformationGain:
+    """FITBO's acquisition [3]: the mutual information of y and of the hyperparameter sample j.
+
+    Not negative in truth; an approximate entropy may err by its own error.
+    """
+
+    entropy: str | Entropy | Callable[[Mixture], Array] = "memel"
+    _entropy: Entropy = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_entropy", backend(self.entropy))
+
+    def __call__(self, mixture: Mixture) -> Array:
+        return self._entropy(mixture) - self._conditional(mixture)
+
+    def value_and_grad(self, mixture: Mixture) -> Gradient:
+        value, by_mean, by_variance = self._entropy.value_and_grad(mixture)
+        by_variance = by_variance - 0.5 * mixture.weights / mixture.variances
+        return value - self._conditional(mixture), by_mean, by_variance
+
+    @staticmethod
+    def _conditional(mixture: Mixture) -> Array:
+        return 0.5 * (LOG_2PI + 1 + _average(mixture, np.log(mixture.variances)))
+
+
+class _Averaged:
+    """``alpha = sum_j w_j a(m_j, v_j)`` for an acquisition ``a`` of one Gaussian."""
+
+    def _of_component(self, m: Array, s: Array) -> Gradient:
+        """a, da/dm and da/dv for components of mean m and deviation s, (..., M) each."""
+        raise NotImplementedError
+
+    def __call__(self, mixture: Mixture) -> Array:
+        return _average(mixture, self._of_component(mixture.means, mixture.deviations)[0])
+
+    def value_and_grad(self, mixture: Mixture) -> Gradient:
+        a, by_m, by_v = self._of_component(mixture.means, mixture.deviations)
+        return _average(mixture, a), mixture.weights * by_m, mixture.weights * by_v
+
+
+@dataclass(frozen=True)
+class _Improvement:
+    """What is measured against the value to improve upon."""
+
+    best: float
+
+    def __post_init__(self) -> None:
+        _check_finite("best", self.best)
+
+
+@dataclass(frozen=True)
+class ExpectedImprovement(_Improvement, _Averaged):
+    """``E[max(best - y, 0)] = sum_j w_j s_j h(z_j)``; da/dm = -Phi(z), da/dv = phi(z)/(2 s)."""
+
+    def _of_component(self, m: Array, s: Array) -> Gradient:
+        z = (self.best - m) / s
+        log_h, below, density = _log_h(z)
+        h = np.exp(log_h)
+        return s * h, -below * h, density * h / (2 * s)
+
+
+@dataclass(frozen=True)
+class LogExpectedImprovement(_Improvement):
+    """``log sum_j w_j s_j h(z_j)``, finite where the expected improvement underflows [2].
+
+    With r_j the share of component j in the sum, dalpha/dm_j = -r_j Phi/(s h) and
+    dalpha/dv_j = r_j phi/(2 v h).
+    """
+
+    def __call__(self, mixture: Mixture) -> Array:
+        return self.value_and_grad(mixture)[0]
+
+    def value_and_grad(self, mixture: Mixture) -> Gradient:
+        s = mixture.deviations
+        log_h, below, density = _log_h((self.best - mixture.means) / s)
+        with np.errstate(divide="ignore"):  # log 0 = -inf is the right log-weight
+            terms = np.log(mixture.weights) + np.log(s) + log_h
+        top = terms.max(-1, keepdims=True)
+        share = np.exp(terms - top)
+        total = share.sum(-1, keepdims=True)
+        share /= total
+        value = (top + np.log(total))[..., 0]
+        return value, -share * below / s, share * density / (2 * mixture.variances)
+
+
+@dataclass(frozen=True)
+class ProbabilityOfImprovement(_Improvement, _Averaged):
+    """``P(y < best) = sum_j w_j Phi(z_j)``; da/dm = -phi(z)/s, da/dv = -z phi(z)/(2 v)."""
+
+    def _of_component(self, m: Array, s: Array) -> Gradient:
+        z = (self.best - m) / s
+        density = _phi(z)
+        return ndtr(z), -density / s, -z * density / (2 * s * s)
+
+
+@dataclass(frozen=True)
+class LowerConfidenceBound:
+    """``-(mu - sqrt(beta) sigma)`` with mu and sigma the mixture's own mean and deviation.
+
+    Of the mixture and not averaged over its components, so that samples which disagree count as
+    uncertainty: sigma^2 = sum_j w_j (v_j + (m_j - mu)^2), whose derivative in m_j is
+    2 w_j (m_j - mu) because the m_j average to mu.
+    """
+
+    beta: float = 4.0
+
+    def __post_init__(self) -> None:
+        _check_finite("beta", self.beta)
+        if self.beta < 0:
+            raise ValueError(f"beta must be non-negative, got {self.beta}")
+
+    def __call__(self, mixture: Mixture) -> Array:
+        return np.sqrt(self.beta * mixture.variance) - mixture.mean
+
+    def value_and_grad(self, mixture: Mixture) -> Gradient:
+        pull = np.sqrt(self.beta / mixture.variance)[..., None] * mixture.weights
+        by_mean = pull * (mixture.means - mixture.mean[..., None]) - mixture.weights
+        return self(mixture), by_mean, 0.5 * pull
+
+
+@dataclass(frozen=True, eq=False)
+class MaxValueEntropySearch(_Averaged):
+    """MES [1] for minimisation, each sample j with its own minimum eta_j (a scalar serves all).
+
+    To learn that the minimum is eta is to learn that y > eta. A Gaussian truncated to (eta, inf)
+    keeps the mass Phi(gamma) and has entropy log(sqrt(2 pi e) s Phi) - gamma phi/(2 Phi), so that
+
+        a(gamma) = gamma lambda/2 - log Phi,         lambda = phi(gamma)/Phi(gamma),
+        a'(gamma) = -lambda (1 + gamma (gamma + lambda))/2,
+
+    da/dm = a'/s and da/dv = -gamma a'/(2 v). It is exact when the mixture is that of f itself,
+    without the noise of y.
+    """
+
+    eta: Array
+
+    def __post_init__(self) -> None:
+        _check_finite("eta", self.eta)
+        object.__setattr__(self, "eta", np.array(self.eta, dtype=np.float64))
+
+    def _of_component(self, m: Array, s: Array) -> Gradient:
+        if self.eta.shape not in ((), m.shape[-1:]):
+            raise ValueError(f"eta must have shape ({m.shape[-1]},), got {self.eta.shape}")
+        gamma = (m - self.eta) / s
+        a, slope = _truncation_gain(gamma)
+        return a, slope / s, -gamma * slope / (2 * s * s)
+
+
+@dataclass(frozen=True, eq=False)
+class Thompson:
+    """``-m_j`` for one sample j, drawn by its weight when the object is made and kept since.
+
+    It is Thompson sampling of the hyperparameters: the function drawn is the predictive mean given
+    sample j, since the path of a process is no functional of its marginal mixtures.
+    """
+
+    rng: np.random.Generator = field(repr=False)
+    _uniform: float = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_uniform", self.rng.random())
+
+    def __call__(self, mixture: Mixture) -> Array:
+        return self.value_and_grad(mixture)[0]
+
+    def value_and_grad(self, mixture: Mixture) -> Gradient:
+        edges = np.cumsum(mixture.weights, axis=-1)
+        j = (edges <= self._uniform * edges[..., -1:]).sum(-1, keepdims=True)
+        chosen = np.arange(mixture.n_components) == j
+        value = -np.take_along_axis(mixture.means, j, -1)[..., 0]
+        return value, -chosen.astype(np.float64), np.zeros_like(mixture.means)
+
+
+@dataclass(frozen=True)
+class Random:
+    """Nothing to choose by: zero everywhere, so the first of the random candidates is taken."""
+
+    def __call__(self, mixture: Mixture) -> Array:
+        return np.zeros(mixture.batch_shape)
+
+    def value_and_grad(self, mixture: Mixture) -> Gradient:
+        zeros = np.zeros_like(mixture.means)
+        return self(mixture), zeros, zeros.copy()
+
+
+ACQUISITIONS: dict[str, Callable[..., Acquisition]] = {
+    "fitbo": InformationGain,
+    "ei": ExpectedImprovement,
+    "logei": LogExpectedImprovement,
+    "pi": ProbabilityOfImprovement,
+    "lcb": LowerConfidenceBound,
+    "mes": MaxValueEntropySearch,
+    "thompson": Thompson,
+    "random": Random,
+}
+
+
+def acquisition(name: str, **facts: Any) -> Acquisition:
+    """The named acquisition, made from those of the ``facts`` that it asks for.
+
+    ``acquisition(name, entropy="memel", best=y.min(), eta=eta, beta=4.0, rng=rng)`` makes any one.
+    """
+    if name not in ACQUISITIONS:
+        near = difflib.get_close_matches(str(name).lower(), ACQUISITIONS, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        known = ", ".join(ACQUISITIONS)
+        raise ValueError(f"acquisition must be one of {known}, got {name!r}{hint}")
+    kind: Any = ACQUISITIONS[name]
+    asked = [f for f in fields(kind) if f.init]
+    missing = [f.name for f in asked if f.default is MISSING and f.name not in facts]
+    if missing:
+        raise ValueError(f"acquisition {name!r} needs {', '.join(missing)}, got {sorted(facts)}")
+    return kind(**{f.name: facts[f.name] for f in asked if f.name in facts})
+
+
+def _average(mixture: Mixture, a: Array) -> Array:
+    """``sum_j w_j a_j``, (..., M) -> (...,)."""
+    return np.einsum("...m,...m->...", mixture.weights, a)
+
+
+def _phi(z: Array) -> Array:
+    return np.exp(-0.5 * (z * z + LOG_2PI))
+
+
+def _mills(t: Array) -> tuple[Array, Array]:
+    """R(t) = Phi(-t)/phi(t) and q(t) = 1 - t R(t) for t >= 0, to a relative 1e-13 each."""
+    R = np.sqrt(np.pi / 2) * erfcx(t / np.sqrt(2))
+    u = 1 / np.maximum(t, SERIES_FROM) ** 2
+    series = np.ones_like(t)
+    for k in range(SERIES_TERMS, 0, -1):
+        series = 1 - (2 * k + 1) * u * series
+    return R, np.where(t < SERIES_FROM, 1 - t * R, u * series)
+
+
+def _log_h(z: Array) -> Gradient:
+    """log h, Phi/h and phi/h, each where it is computed without cancellation."""
+    tail = z < -1
+    R, q = _mills(np.maximum(-z, 1.0))
+    front = np.maximum(z, -1.0)
+    below, density = ndtr(front), _phi(front)
+    h = density + front * below
+    return (
+        np.where(tail, np.log(q) - 0.5 * (z * z + LOG_2PI), np.log(h)),
+        np.where(tail, R / q, below / h),
+        np.where(tail, 1 / q, density / h),
+    )
+
+
+def _truncation_gain(gamma: Array) -> tuple[Array, Array]:
+    """a(gamma) and a'(gamma) of max-value entropy search.
+
+    In the tail gamma = -t, log Phi = log R - t^2/2 - log(2 pi)/2 and gamma + lambda = q/R, so the
+    two t^2/2 cancel on paper: a = -t q/(2 R) - log R + log(2 pi)/2.
+    """
+    t = np.maximum(-gamma, 1.0)
+    R, q = _mills(t)
+    front = np.maximum(gamma, -1.0)
+    ratio = _phi(front) / ndtr(front)
+    tail = gamma < -1
+    a = np.where(
+        tail,
+        0.5 * LOG_2PI - np.log(R) - 0.5 * t * q / R,
+        0.5 * front * ratio - log_ndtr(front),
+    )
+    slope = np.where(tail, (t * q / R - 1) / (2 * R), -0.5 * ratio * (1 + front * (front + ratio)))
+    return a, slope
+
+
+def _check_finite(name: str, value: ArrayLike) -> None:
+    try:
+        finite = bool(np.isfinite(np.asarray(value, dtype=np.float64)).all())
+    except (TypeError, ValueError):
+        finite = False
+    if not finite:
+        raise ValueError(f"{name} must be finite, got {value!r:.80}")
