@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fitbo.entropy import BACKENDS, Entropy, backend
     from fitbo.maxent import Basis, MaxEntDensity, solve
+    from fitbo.minimise import minimize
     from fitbo.mixture import Mixture
+    from fitbo.space import Space
+    from fitbo.study import Settings, Study
 
 __version__ = "0.1.0.dev0"
 
@@ -21,7 +24,11 @@ _HOME = {
     "Entropy": "fitbo.entropy",
     "MaxEntDensity": "fitbo.maxent",
     "Mixture": "fitbo.mixture",
+    "Settings": "fitbo.study",
+    "Space": "fitbo.space",
+    "Study": "fitbo.study",
     "backend": "fitbo.entropy",
+    "minimize": "fitbo.minimise",
     "solve": "fitbo.maxent",
 }
 
@@ -31,7 +38,11 @@ __all__ = [
     "Entropy",
     "MaxEntDensity",
     "Mixture",
+    "Settings",
+    "Space",
+    "Study",
     "backend",
+    "minimize",
     "solve",
 ]
 

@@ -20,6 +20,7 @@ LAYERS = [
     ["entropy", "surrogate", "sampling", "logdet", "problems", "design"],
     ["acquisition", "maximise"],
     ["study"],
+    ["minimise"],
     ["journal", "regret", "config"],
     ["build"],
     ["campaign", "report", "integrations"],
