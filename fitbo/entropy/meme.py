@@ -48,6 +48,7 @@ MASS_TOLERANCE = 1e-6
 MAX_ITERATIONS = 60
 REFINED = 4
 BLOCK = 1 << 22  # numbers in the largest array: 32 MB
+CACHED = 1 << 14  # numbers worked on at once where no solve is involved
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,18 +211,24 @@ class _Scaled:
         if ignored.any():
             weights = np.where(ignored, 0.0, weights)
             weights /= weights.sum(1, keepdims=True)
-        s = np.sqrt(variances)
-        pull = weights / s
-        pull /= pull.sum(1, keepdims=True)
-        c = np.vecdot(pull, means)[:, None]
-        a = means - c
-        s *= REACH
-        s += abs(a)
-        s[ignored] = 0.0
-        furthest = s.argmax(1)
-        h = np.take_along_axis(s, furthest[:, None], 1)
-        a /= h
-        s2 = variances / h**2
+        c, h = np.empty((2, len(means), 1))
+        a, s2, pull = np.empty((3, *means.shape))
+        furthest = np.empty(len(means), dtype=np.intp)
+        step = max(1, CACHED // means.shape[1])
+        for start in range(0, len(means), step):
+            rows = slice(start, start + step)
+            s = np.sqrt(variances[rows])
+            np.divide(weights[rows], s, out=pull[rows])
+            pull[rows] /= pull[rows].sum(1, keepdims=True)
+            c[rows] = np.vecdot(pull[rows], means[rows])[:, None]
+            np.subtract(means[rows], c[rows], out=a[rows])
+            s *= REACH
+            s += abs(a[rows])
+            s[ignored[rows]] = 0.0
+            furthest[rows] = s.argmax(1)
+            h[rows] = np.take_along_axis(s, furthest[rows, None], 1)
+            a[rows] /= h[rows]
+            np.divide(variances[rows], h[rows] ** 2, out=s2[rows])
         # Wherever they are, components without weight must not overflow the recursions.
         a[ignored], s2[ignored] = 0.0, 1 / REACH**2
         return cls(weights, c, h, a, s2, pull, furthest)

@@ -195,7 +195,6 @@ def _bell(rho: float, a: Array, s2: Array) -> Terms:
     at = a * t
     bell = a * at
     bell *= -0.5
-    np.maximum(bell, -700.0, out=bell)  # below, exp is subnormal: nothing to us, and slow
     np.exp(bell, out=bell)
     bell *= np.sqrt(t)
     return t, at, bell

@@ -283,13 +283,8 @@ def _line_search(
         slack = 1e-15 * (1 + abs(trial[1:]).sum(0))
         good = s <= state.s[at] + 1e-4 * length * slope[pending] + slack
         if not good.all():
-            at, trial, s, q, log_mass = (
-                at[good],
-                trial[:, good],
-                s[good],
-                q[:, good],
-                log_mass[good],
-            )
+            at, s, log_mass = at[good], s[good], log_mass[good]
+            trial, q = trial[:, good], q[:, good]
         state.a[:, at], state.s[at] = trial, s
         state.expectations[:, at] = dual.products @ q / np.exp(log_mass)
         moved[pending[good]] = True
