@@ -13,6 +13,7 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 
 import argparse
 import csv
+import itertools
 import platform
 import time
 import tracemalloc
@@ -27,6 +28,7 @@ from scipy import integrate
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import NullFormatter
 
 from fitbo.entropy import MC, MM, VUB, Entropy, Huber, MEMe, MEMeL, Quad
 from fitbo.mixture import Mixture
@@ -254,10 +256,10 @@ def write(
         "",
         "Made by `python benchmarks/entropy.py`, one thread, "
         f"Python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}.",
-        "80 mixtures for each M, predicted by FITBO in the course of a run on Branin. *share of MM*",
-        "is the mean absolute error divided by moment matching's; *lowest* is the smallest value",
-        "minus truth, so at or above zero for a bound. The paper's columns are its own mixtures and",
-        "its own MATLAB on its own machine.",
+        "80 mixtures for each M, predicted by FITBO in the course of a run on Branin.",
+        "*share of MM* is the mean absolute error divided by moment matching's; *lowest* is the",
+        "smallest value minus truth, so at or above zero for a bound. The paper's columns are its",
+        "own mixtures and its own MATLAB on its own machine.",
         "",
         *spreads,
     ]
@@ -291,17 +293,19 @@ def write(
 
 
 def draw(table: list[dict[str, object]], growth: dict[str, tuple[list[int], list[float]]]) -> None:
-    figure, axis = plt.subplots(figsize=(7, 5), layout="constrained")
+    figure, axis = plt.subplots(figsize=(8, 4.6), layout="constrained")
+    markers = itertools.cycle("os^vDP*Xh<>pd")
     for row in table:
         if row["M"] == 400:
-            axis.loglog(row["microseconds"], row["error, nats"], "o")
-            axis.annotate(
-                str(row["method"]),
-                (row["microseconds"], row["error, nats"]),
-                xytext=(5, 4),
-                textcoords="offset points",
-                fontsize=8,
+            axis.loglog(
+                row["microseconds"],
+                row["error, nats"],
+                next(markers),
+                markersize=8,
+                alpha=0.8,
+                label=str(row["method"]),
             )
+    axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     axis.set(xlabel="microseconds a mixture, M = 400", ylabel="mean absolute error, nats")
     axis.grid(alpha=0.3)
     figure.savefig(RESULTS / "accuracy_time.png", dpi=130)
@@ -310,7 +314,9 @@ def draw(table: list[dict[str, object]], growth: dict[str, tuple[list[int], list
         axis.loglog(sizes, times, "o-")
         slope = exponent(sizes, times)
         axis.set(xlabel=name, ylabel="seconds", title=f"exponent {slope:.2f}")
-        axis.grid(alpha=0.3, which="both")
+        axis.grid(alpha=0.3)
+        axis.xaxis.set_minor_formatter(NullFormatter())
+        axis.yaxis.set_minor_formatter(NullFormatter())
     figure.savefig(RESULTS / "scaling.png", dpi=130)
 
 

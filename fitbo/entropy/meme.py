@@ -47,6 +47,7 @@ GAP = 1e-8  # nats promised by a Newton step that is still taken, which squares 
 MASS_TOLERANCE = 1e-6
 MAX_ITERATIONS = 60
 REFINED = 4
+STEP_DOWN_FROM = 40
 BLOCK = 1 << 22  # numbers in the largest array: 32 MB
 CACHED = 1 << 14  # numbers worked on at once where no solve is involved
 
@@ -103,12 +104,16 @@ class MEMe:
         return Basis(self.family, n_moments - n_windows, n_windows, node_scales=NODE_SCALES)
 
     def _ladder(self) -> Iterator[tuple[Basis, int]]:
-        """What to try: the full basis, the same on finer nodes, then ever fewer moments."""
+        """What to try: the full basis, the same on finer nodes, then ever fewer moments.
+
+        One fewer at a time, so that what counts is the largest number that converges; from far up,
+        where a solve is dear and one moment means little, a fifth fewer.
+        """
         yield self.basis(self.n_moments), 1
         yield self.basis(self.n_moments), REFINED
         m = self.n_moments
         while m > 2:
-            m -= max(1, m // 5)
+            m -= 1 if m <= STEP_DOWN_FROM else m // 5
             yield self.basis(m), REFINED
 
     def _evaluate(
