@@ -11,8 +11,9 @@ README = Path(__file__).parent.parent / "README.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
 
 
-def test_there_are_blocks() -> None:
+def test_there_are_blocks_and_no_blanks() -> None:
     assert BLOCKS
+    assert not re.search(r"\b[A-Z]{3,}_[A-Z]+\b", README.read_text()), "a blank left to fill"
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))

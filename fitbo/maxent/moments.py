@@ -77,8 +77,10 @@ def mixture_gradient(
         wide = _wide(basis, sr)
         narrow = (ar, sr, wr) if wide is None else _without(wide, ar, sr, wr)
         for i, (_, d, e) in enumerate(_polynomials(basis, *narrow[:2])):
-            by_mean[rows] += c[:, i, None] * d
-            by_variance[rows] += c[:, i, None] * e
+            if i > 0:
+                by_mean[rows] += c[:, i, None] * d
+            if i > 1:
+                by_variance[rows] += c[:, i, None] * e
         if wide is not None:
             by_mean[rows] *= ~wide
             by_variance[rows] *= ~wide
