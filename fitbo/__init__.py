@@ -13,18 +13,23 @@ if TYPE_CHECKING:
     from fitbo.maxent import Basis, MaxEntDensity, solve
     from fitbo.minimise import minimize
     from fitbo.mixture import Mixture
-    from fitbo.space import Space
-    from fitbo.study import Settings, Study
+    from fitbo.settings import Settings
+    from fitbo.space import Categorical, Exhausted, Integer, Real, Space
+    from fitbo.study import Study
 
 __version__ = "0.1.0.dev0"
 
 _HOME = {
     "BACKENDS": "fitbo.entropy",
     "Basis": "fitbo.maxent",
+    "Categorical": "fitbo.space",
     "Entropy": "fitbo.entropy",
+    "Exhausted": "fitbo.space",
+    "Integer": "fitbo.space",
     "MaxEntDensity": "fitbo.maxent",
     "Mixture": "fitbo.mixture",
-    "Settings": "fitbo.study",
+    "Real": "fitbo.space",
+    "Settings": "fitbo.settings",
     "Space": "fitbo.space",
     "Study": "fitbo.study",
     "backend": "fitbo.entropy",
@@ -35,9 +40,13 @@ _HOME = {
 __all__ = [
     "BACKENDS",
     "Basis",
+    "Categorical",
     "Entropy",
+    "Exhausted",
+    "Integer",
     "MaxEntDensity",
     "Mixture",
+    "Real",
     "Settings",
     "Space",
     "Study",

@@ -29,7 +29,6 @@ and log h, Phi/h = R/q and phi/h = 1/q stay finite where h itself is zero in flo
 [1] Wang, Jegelka, Max-value entropy search for efficient Bayesian optimization, ICML 2017.
 [2] Ament et al., Unexpected improvements to expected improvement for Bayesian optimization,
     NeurIPS 2023.
-[3] Ru et al., Fast information-theoretic Bayesian optimisation, ICML 2018.
 """
 
 from __future__ import annotations
@@ -37,64 +36,21 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from fitbo.entropy import Entropy, backend
 from fitbo.entropy.protocol import Gradient
+from fitbo.information import Acquisition as Acquisition
+from fitbo.information import InformationGain as InformationGain
+from fitbo.information import average
+from fitbo.information import information_gain as information_gain
 from fitbo.mixture import LOG_2PI, Array, Mixture
 
 SERIES_FROM = 25.0  # beyond, 1 - t R(t) cancels more than its series errs: both below 1e-13
 SERIES_TERMS = 9
-
-
-@runtime_checkable
-class Acquisition(Protocol):
-    """A functional of the predictive mixture of each candidate of a batch."""
-
-    def __call__(self, mixture: Mixture) -> Array:
-        """alpha, (...,)."""
-        ...
-
-    def value_and_grad(self, mixture: Mixture) -> Gradient:
-        """alpha (...,), dalpha/dmeans (..., M), dalpha/dvariances (..., M)."""
-        ...
-
-
-def information_gain(
-    mixture: Mixture, entropy: str | Entropy | Callable[[Mixture], Array] = "memel"
-) -> Array:
-    """``H[p] - sum_j w_j log(2 pi e v_j)/2``: what y tells about which sample is true, (...,)."""
-    return InformationGain(entropy)(mixture)
-
-
-@dataclass(frozen=True)
-class InformationGain:
-    """FITBO's acquisition [3]: the mutual information of y and of the hyperparameter sample j.
-
-    Not negative in truth; an approximate entropy may err by its own error.
-    """
-
-    entropy: str | Entropy | Callable[[Mixture], Array] = "memel"
-    _entropy: Entropy = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_entropy", backend(self.entropy))
-
-    def __call__(self, mixture: Mixture) -> Array:
-        return self._entropy(mixture) - self._conditional(mixture)
-
-    def value_and_grad(self, mixture: Mixture) -> Gradient:
-        value, by_mean, by_variance = self._entropy.value_and_grad(mixture)
-        by_variance = by_variance - 0.5 * mixture.weights / mixture.variances
-        return value - self._conditional(mixture), by_mean, by_variance
-
-    @staticmethod
-    def _conditional(mixture: Mixture) -> Array:
-        return 0.5 * (LOG_2PI + 1 + _average(mixture, np.log(mixture.variances)))
 
 
 class _Averaged:
@@ -105,11 +61,11 @@ class _Averaged:
         raise NotImplementedError
 
     def __call__(self, mixture: Mixture) -> Array:
-        return _average(mixture, self._of_component(mixture.means, mixture.deviations)[0])
+        return average(mixture, self._of_component(mixture.means, mixture.deviations)[0])
 
     def value_and_grad(self, mixture: Mixture) -> Gradient:
         a, by_m, by_v = self._of_component(mixture.means, mixture.deviations)
-        return _average(mixture, a), mixture.weights * by_m, mixture.weights * by_v
+        return average(mixture, a), mixture.weights * by_m, mixture.weights * by_v
 
 
 @dataclass(frozen=True)
@@ -272,7 +228,8 @@ ACQUISITIONS: dict[str, Callable[..., Acquisition]] = {
 def acquisition(name: str, **facts: Any) -> Acquisition:
     """The named acquisition, made from those of the ``facts`` that it asks for.
 
-    ``acquisition(name, entropy="memel", best=y.min(), eta=eta, beta=4.0, rng=rng)`` makes any one.
+    ``acquisition(name, entropy="memel", per_theta=1, best=y.min(), eta=eta, beta=4.0, rng=rng)``
+    makes any one.
     """
     if name not in ACQUISITIONS:
         near = difflib.get_close_matches(str(name).lower(), ACQUISITIONS, n=1)
@@ -285,11 +242,6 @@ def acquisition(name: str, **facts: Any) -> Acquisition:
     if missing:
         raise ValueError(f"acquisition {name!r} needs {', '.join(missing)}, got {sorted(facts)}")
     return kind(**{f.name: facts[f.name] for f in asked if f.name in facts})
-
-
-def _average(mixture: Mixture, a: Array) -> Array:
-    """``sum_j w_j a_j``, (..., M) -> (...,)."""
-    return np.einsum("...m,...m->...", mixture.weights, a)
 
 
 def _phi(z: Array) -> Array:

@@ -12,7 +12,8 @@ symbol         shape          meaning
 ``p``          (S, d)         quasi-Newton direction, ``H (g * free)``
 =============  =============  ==============================================================
 
-Scan: scrambled Sobol points, and Gaussian clouds of several scales about the incumbents. Climb:
+Scan: scrambled Sobol points, and Gaussian clouds of several scales about the incumbents; a cheap
+``screen`` may choose which few of them are worth a true value. Climb:
 projected L-BFGS, in which every start keeps its own step length and history but each round is one
 batched evaluation: a start whose trial gained enough (Armijo, along the projected path) takes it
 and a new direction, another shortens its step, and those that have converged leave the batch.
@@ -70,9 +71,11 @@ def maximise(
     dim: int,
     rng: np.random.Generator,
     *,
+    screen: Value | None = None,
     incumbents: ArrayLike | None = None,
     avoid: ArrayLike | None = None,
     n_candidates: int = 512,
+    n_screened: int = 48,
     n_starts: int = 8,
     max_rounds: int = 100,
     tolerance: float = 1e-6,
@@ -80,33 +83,38 @@ def maximise(
     """The best point found of the cube that is no closer than ``tolerance`` to one of ``avoid``.
 
     ``value`` maps (B, d) to (B,), ``value_and_grad`` to (B,) and (B, d); what is not finite
-    counts as -inf.
+    counts as -inf. ``screen``, a cheap likeness of ``value``, sees every candidate, and ``value``
+    then only the ``n_screened`` that it ranks highest.
     ``incumbents`` (k, d) are places thought good, and candidates themselves; ``avoid`` (n, d) is
     what has been evaluated already. ``n_candidates`` Sobol points (rounded up to a power of two)
     are scanned and half as many in clouds; the ``n_starts`` best and apart climb, until the next
     step is shorter than ``tolerance`` in every coordinate or ``max_rounds`` have passed.
     """
-    if dim < 1 or n_candidates < 1 or n_starts < 0 or max_rounds < 0:
+    if min(dim, n_candidates, n_screened) < 1 or min(n_starts, max_rounds) < 0:
         raise ValueError(
-            "dim and n_candidates must be at least 1, n_starts and max_rounds at least 0, "
-            f"got {dim}, {n_candidates}, {n_starts} and {max_rounds}"
+            "dim, n_candidates and n_screened must be at least 1, n_starts and max_rounds at "
+            f"least 0, got {dim}, {n_candidates}, {n_screened}, {n_starts} and {max_rounds}"
         )
     if not 0 < tolerance < 0.5:
         raise ValueError(f"tolerance must lie between 0 and 0.5, got {tolerance}")
-    function = _Counted(value, value_and_grad)
-    good, taken = _points("incumbents", incumbents, dim), _points("avoid", avoid, dim)
+    function = Counted(value, value_and_grad)
+    good, taken = cube_points("incumbents", incumbents, dim), cube_points("avoid", avoid, dim)
 
     candidates = _candidates(dim, good, n_candidates, rng)
+    if screen is not None:
+        rough = Counted(screen, None).value(candidates)
+        # A stable order, so that a constant screen leaves the first, random, candidates first.
+        candidates = candidates[np.argsort(-rough, kind="stable")[:n_screened]]
     values = function.value(candidates)
-    starts = _apart(candidates, values, n_starts)
-    tops, top_values = _ascend(function, candidates[starts], max_rounds, tolerance)
+    starts = apart(candidates, values, n_starts)
+    tops, top_values = ascend(function, candidates[starts], max_rounds, tolerance)
 
     # Candidates first and a stable order, so that a constant function yields a random point.
     pool, pool_values = np.concatenate([candidates, tops]), np.concatenate([values, top_values])
-    allowed = _distances(pool, taken) > tolerance
+    allowed = distances(pool, taken) > tolerance
     if not allowed.any():
         pool = rng.random((FALLBACK_DRAWS, dim))
-        pool_values, allowed = function.value(pool), _distances(pool, taken) > tolerance
+        pool_values, allowed = function.value(pool), distances(pool, taken) > tolerance
         if not allowed.any():
             raise ValueError(
                 f"avoid, {len(taken)} points widened by a tolerance of {tolerance}, covers the cube"
@@ -117,7 +125,7 @@ def maximise(
     return Maximum(pool[best].copy(), float(pool_values[best]), function.evaluations)
 
 
-class _Counted:
+class Counted:
     """The functions with NaN and infinities as -inf, shapes checked and points counted."""
 
     def __init__(self, value: Value, value_and_grad: ValueAndGrad | None) -> None:
@@ -180,7 +188,7 @@ def _candidates(dim: int, good: Array, n: int, rng: np.random.Generator) -> Arra
     return np.concatenate([sobol, good, np.clip(clouds, 0.0, 1.0)])
 
 
-def _apart(X: Array, values: Array, n: int) -> np.ndarray:
+def apart(X: Array, values: Array, n: int) -> np.ndarray:
     """Indices of up to n points of finite value, best first, apart from one another if possible."""
     worth = values.copy()
     chosen: list[int] = []
@@ -197,7 +205,7 @@ def _apart(X: Array, values: Array, n: int) -> np.ndarray:
     return np.array(chosen, dtype=np.intp)
 
 
-def _ascend(function: _Counted, X: Array, max_rounds: int, tolerance: float) -> tuple[Array, Array]:
+def ascend(function: Counted, X: Array, max_rounds: int, tolerance: float) -> tuple[Array, Array]:
     """Projected L-BFGS from every row of X at once; the rows reached and their values."""
     if len(X) == 0:
         return X, np.empty(0)
@@ -260,7 +268,7 @@ def _direction(X: Array, g: Array, s: Array, y: Array) -> Array:
     return p * np.minimum(1.0, LONGEST_STEP / np.where(length > 0, length, 1.0))[:, None]
 
 
-def _distances(X: Array, taken: Array) -> Array:
+def distances(X: Array, taken: Array) -> Array:
     """Each point's distance to the nearest of ``taken``, largest coordinate, (N, d) -> (N,)."""
     if len(taken) == 0:
         return np.full(len(X), np.inf)
@@ -269,7 +277,8 @@ def _distances(X: Array, taken: Array) -> Array:
     return np.asarray(cKDTree(taken).query(X, p=np.inf)[0], dtype=np.float64)
 
 
-def _points(name: str, points: ArrayLike | None, dim: int) -> Array:
+def cube_points(name: str, points: ArrayLike | None, dim: int) -> Array:
+    """Points of the cube as an array (n, dim), none if None."""
     X = np.empty((0, dim)) if points is None else np.array(points, dtype=np.float64)
     if X.ndim != 2 or X.shape[1] != dim:
         raise ValueError(f"{name} must have shape (n, {dim}), got shape {X.shape}")

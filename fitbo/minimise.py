@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
@@ -10,87 +11,138 @@ from numpy.typing import ArrayLike
 
 from fitbo.entropy import Entropy
 from fitbo.mixture import Array, Mixture
+from fitbo.parallel import Limits, Outcome, drive, inline
+from fitbo.settings import Settings
 from fitbo.space import Space
-from fitbo.study import Settings, Study
+from fitbo.study import Study
 
 
 def minimize(
-    fun: Callable[[Array], float],
-    bounds: Sequence[tuple[float, float]],
+    fun: Callable[[Any], float],
+    bounds: Sequence[tuple[float, float]] | Mapping[str, Any] | Space,
     *,
     n_calls: int = 100,
     n_initial: int | None = None,
     entropy: str | Entropy | Callable[[Mixture], Array] = "memel",
     seed: int = 0,
     callback: Callable[[Study], bool | None] | None = None,
-    x0: ArrayLike | None = None,
+    x0: Any = None,
     y0: ArrayLike | None = None,
+    constraints: Sequence[str | Callable[[Any], bool]] = (),
+    executor: Executor | None = None,
+    n_workers: int | None = None,
+    max_failures: int | None = None,
+    time_limit: float | None = None,
+    target: float | None = None,
+    tolerance: float | None = None,
     **settings: Any,
 ) -> Any:
-    """Minimise ``fun(x)``, x (d,), over ``bounds`` in ``n_calls`` evaluations in all.
+    """Minimise ``fun(x)`` over ``bounds`` in ``n_calls`` evaluations in all.
 
-    x0, y0     points to begin with, (k, d) or (d,), and their values if known; points without
-               values are evaluated first and count as calls, values given do not
-    n_initial  points of the initial design, x0 among them; twice the dimension if None
-    callback   called with the study after each value; a true result ends the search
-    settings   the other fields of ``fitbo.study.Settings``
+    bounds        pairs (low, high), and x is an array (d,); or a dict of ``Real``, ``Integer`` and
+                  ``Categorical`` by name, and x is a dict; or a ``Space``
+    constraints   expressions or functions of x that must be true: see ``fitbo.constraints``
+    x0, y0        points to begin with, one or several, and their values if known; points without
+                  values are evaluated first and count as calls, values given do not
+    n_initial     points of the initial design, x0 among them; twice the parameters if None
+    callback      called with the study after each evaluation; a true result ends the search
+    executor      a ``concurrent.futures.Executor`` to evaluate on, as processes, threads, or
+                  Dask's ``client.get_executor(pure=False)``; this thread if None
+    n_workers     evaluations at a time on the executor, 1 if None; whoever is free gets a new point
+    max_failures  failures that end the search: exceptions, and values that are no finite numbers.
+                  Fewer do not, and where they happen is avoided
+    time_limit    seconds after which the search ends
+    target        a value that ends the search
+    tolerance     the search ends when the improvement still expected is less: ``fitbo.stopping``
+    settings      the other fields of ``fitbo.settings.Settings``
 
     Returns a ``scipy.optimize.OptimizeResult``: ``x`` and ``fun`` are the best observed,
     ``x_recommended`` and ``fun_recommended`` the minimiser of the posterior mean and its predicted
-    value, ``x_iters`` and ``func_vals`` every evaluation in order.
+    value, ``x_iters`` and ``func_vals`` every value in the order it came, ``failures`` where there
+    was none and why, ``message`` what ended the search. ``success`` is false if all failed.
     """
-    from scipy.optimize import OptimizeResult  # a third of a second to import
-
     if n_calls < 1:
         raise ValueError(f"n_calls must be at least 1, got {n_calls}")
-    study = Study(
-        Space(bounds), Settings(n_initial=n_initial, entropy=entropy, seed=seed, **settings)
-    )
+    if n_workers is not None and n_workers < 1:
+        raise ValueError(f"n_workers must be at least 1, got {n_workers}")
+    if executor is None and n_workers not in (None, 1):
+        raise ValueError(f"n_workers={n_workers} needs an executor: give one, or leave it out")
+    if isinstance(bounds, Space):
+        if constraints:
+            raise ValueError("a Space has its own constraints: give them to it")
+        space = bounds
+    else:
+        space = Space(bounds, constraints)
+    study = Study(space, Settings(n_initial=n_initial, entropy=entropy, seed=seed, **settings))
+    limits = Limits(n_calls, max_failures, time_limit, target, tolerance)
     queue = _begin(study, x0, y0)
-    message, nfev = f"the budget of {n_calls} evaluations is spent", 0
-    while nfev < n_calls:
-        x = queue.pop(0) if queue else study.ask()[0]
-        try:
-            study.tell(x, fun(x))
-        except ValueError as error:
-            raise ValueError(f"fun({x.tolist()}) cannot be used: {error}") from error
-        nfev += 1
-        if callback is not None and callback(study):
-            message = f"the callback ended the search after {nfev} evaluations"
-            break
-    best, value = study.best_observed
-    recommended = study.recommend()
-    result = OptimizeResult()
-    result.update(
-        {
-            "x": best,
-            "fun": value,
-            "x_iters": study.X,
-            "func_vals": study.y,
-            "x_recommended": recommended.x,
-            "fun_recommended": recommended.mean,
-            "nfev": nfev,
-            "message": message,
-            "success": True,
-            "study": study,
-        }
+    count, wanted = 0, False
+
+    def on_end(study: Study, outcome: Outcome) -> None:
+        nonlocal count, wanted
+        count += 1
+        wanted = wanted or bool(callback is not None and callback(study))
+
+    def stop(_: Study) -> str | None:
+        return f"the callback ended the search after {count} evaluations" if wanted else None
+
+    message = drive(
+        study,
+        inline(fun) if executor is None else lambda x: executor.submit(fun, x),
+        n_workers=n_workers or 1,
+        limits=limits,
+        queue=queue,
+        on_end=on_end,
+        stop=stop,
     )
+    return _result(study, message, count)
+
+
+def _result(study: Study, message: str, nfev: int) -> Any:
+    from scipy.optimize import OptimizeResult  # a third of a second to import
+
+    facts: dict[str, Any] = {
+        "x": None,
+        "fun": np.nan,
+        "x_iters": study.X,
+        "func_vals": study.y,
+        "x_recommended": None,
+        "fun_recommended": np.nan,
+        "nfev": nfev,
+        "failures": study.failures,
+        "message": message,
+        "success": len(study.y) > 0,
+        "study": study,
+    }
+    if len(study.y):
+        recommended = study.recommend()
+        facts["x"], facts["fun"] = study.best_observed
+        facts["x_recommended"], facts["fun_recommended"] = recommended.x, recommended.mean
+    elif study.failures:
+        first = study.failures[0][1]
+        facts["message"] += f"; every evaluation failed, the first by {first!r:.200}"
+    result = OptimizeResult()
+    result.update(facts)
     return result
 
 
-def _begin(study: Study, x0: ArrayLike | None, y0: ArrayLike | None) -> list[Array]:
+def _begin(study: Study, x0: Any, y0: ArrayLike | None) -> list[Any]:
     """Tell what is known of x0; the points whose values are not."""
     if x0 is None:
         if y0 is not None:
             raise ValueError("y0 needs x0: give the points that the values belong to")
         return []
-    X = np.atleast_2d(np.asarray(x0, dtype=np.float64))
-    study.space.to_cube(X)
+    if study.space.named:
+        points = [x0] if isinstance(x0, Mapping) else list(x0)
+    else:
+        points = list(np.atleast_2d(np.asarray(x0, dtype=np.float64)))
+    for point in points:
+        study.space.check(point)
     if y0 is None:
-        return list(X)
+        return points
     y = np.atleast_1d(np.asarray(y0, dtype=np.float64))
-    if y.shape != (len(X),):
-        raise ValueError(f"y0 must have shape ({len(X)},) for x0 of shape {X.shape}, got {y.shape}")
-    for point, value in zip(X, y, strict=True):
+    if y.shape != (len(points),):
+        raise ValueError(f"y0 must have shape ({len(points)},), one for each x0, got {y.shape}")
+    for point, value in zip(points, y, strict=True):
         study.tell(point, value)
     return []

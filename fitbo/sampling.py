@@ -8,9 +8,7 @@ symbol                 shape         meaning
 ``T``                  int           steps of a chain
 ``M``                  int           samples kept, ``n_samples``
 ``chain``              (T, W, P)     every walker at every step
-``start``, ``ensemble``  (W, P)      the walkers before and after; the next call starts there
-``rho``                (T, P)        autocorrelation of each parameter at lags 0 .. T - 1
-``tau``                (P,)          1 + 2 sum_t rho_t, the integrated autocorrelation time
+``start``              (W, P)        the walkers before
 =====================  ============  =========================================================
 
 The moves are differential evolution (0.6), stretch (0.3) and differential evolution with a jump of
@@ -28,13 +26,24 @@ emcee's snooker move is left out on evidence: emcee 3.1.6 scales its step by the
 pivot and halves the exponent of the Jacobian, and so left the Gaussian with 0.59 of its variance
 and the funnel's mean at -2.4. Written as in [2] it is right, but no better than the stretch move.
 
+A sequence of slowly changing targets, as a growing dataset makes them, is followed as in sequential
+Monte Carlo [4]: the walkers, draws from the last target, are resampled by the ratio of the new
+density to the old one, which makes them draws of the new target at once, and a few moves part the
+copies. Then one ensemble of M walkers serves as M samples. Root mean square error of the samples'
+means, in posterior deviations, along the data of two studies (Styblinski-Tang in five dimensions,
+Levy in four), at n = 20, 30, 40, 60 and 80 and over three seeds; 0.07 would be 200 independent
+draws:
+
+    200 walkers, resampled, 5 moves: 0.06-0.21;  8 moves: 0.08-0.15;
+    not resampled, 5 moves: 0.29-1.14;  10 moves: 0.09-0.58;
+    24 walkers, not resampled, 70 moves of which 5 ensembles are kept: 0.09-0.37.
+
 [1] Foreman-Mackey, Hogg, Lang, Goodman, emcee: the MCMC hammer, PASP 125 (2013).
 [2] ter Braak, Vrugt, Differential evolution Markov chain with snooker updater, Stat. Comput. 18
     (2008).
-[3] Gelman et al., Bayesian data analysis, 3rd ed., 11.4: split R-hat.
-[4] Sokal, Monte Carlo methods in statistical mechanics (1996): the window of the sum in tau.
-[5] Vrugt et al., Accelerating Markov chain Monte Carlo simulation by differential evolution with
+[3] Vrugt et al., Accelerating Markov chain Monte Carlo simulation by differential evolution with
     self-adaptive randomized subspace sampling, IJNSNS 10 (2009): outlier chains.
+[4] Chopin, A sequential particle filter method for static models, Biometrika 89 (2002).
 """
 
 from __future__ import annotations
@@ -46,6 +55,13 @@ from typing import Any
 
 import numpy as np
 
+from fitbo.chains import (
+    autocorrelation,
+    drift_statistic,
+    effective_sample_size,
+    integrated_time,
+    split_r_hat,
+)
 from fitbo.mixture import Array
 
 logger = logging.getLogger(__name__)
@@ -54,10 +70,11 @@ DRIFT = 3.0  # t-statistic beyond which a quantity is held to be drifting still
 STUCK = 0.01  # acceptance below which an ensemble is not moving; a healthy one accepts 0.2 to 0.4
 DEGENERATE = 1e8  # condition number of the walkers beyond which they span too few directions
 CLOUD = 0.3  # a restarted ensemble's spread about the best point, as a share of the prior's
+SURVIVORS = 0.25  # share of the walkers that must survive, in effect, when they are resampled
+FAR_BURN_IN = 20  # steps, at least, where the weights alone do not reach the new target
 LEFT_BEHIND = 5.0  # interquartile ranges below the lower quartile: 5e-6 of a Gaussian, P = 12
 HALVINGS = 40  # of that spread, for walkers that still fall where the density vanishes
 PRIOR_DRAWS = 20  # ensembles drawn from the prior in search of one point of positive density
-SOKAL = 5.0  # the sum in tau stops at the first lag beyond this many tau
 
 LogDensity = Callable[[Array], Array]
 Restart = Callable[[np.random.Generator, int], Array]
@@ -70,12 +87,14 @@ class Diagnostics:
     ``autocorrelation_time`` and ``r_hat`` are the largest over the parameters, and
     ``effective_sample_size`` the smallest; a run much shorter than tau can only bound tau from
     below, and its R-hat, which compares single walkers, is then large even at equilibrium.
+    ``survivors`` is the share of the walkers that came through resampling, in effect: 1 if none.
     """
 
     acceptance: float
     autocorrelation_time: float
     effective_sample_size: float
     r_hat: float
+    survivors: float
     drift: float
     settled: bool
     burn_in: int
@@ -86,18 +105,26 @@ class Diagnostics:
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
-    """``log_theta`` (M, P), its ``log_density`` (M,), the last ``ensemble`` (W, P)."""
+class Ensemble:
+    """Walkers ``log_theta`` (W, P) and their ``log_density`` (W,): where the next call starts."""
 
     log_theta: Array
     log_density: Array
-    ensemble: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """``log_theta`` (M, P), its ``log_density`` (M,), and the sampler's last ``ensemble``."""
+
+    log_theta: Array
+    log_density: Array
+    ensemble: Ensemble
     diagnostics: Diagnostics
 
 
 def sample(
     log_density: LogDensity,
-    start: Array,
+    start: Array | Ensemble,
     rng: np.random.Generator,
     *,
     restart: Restart | None = None,
@@ -112,6 +139,10 @@ def sample(
     ``log_density`` maps (B, P) to (B,); -inf and NaN both mean a density of zero (a model that
     cannot be evaluated there has no posterior there), and the NaN are counted as ``invalid``.
     ``restart(rng, n)`` draws (n, P) from the prior; without it, a unit normal about ``start``.
+    ``start`` is (W, P), or an ``Ensemble``: draws from a law of the log-density it states, to be
+    resampled by their weights, the ratio of the two densities. Weights so uneven that too few
+    walkers would survive are raised to a power below one, and the burn-in, of ``FAR_BURN_IN`` steps
+    at least, does the rest.
 
     Burn-in lasts ``min_burn_in`` steps and then half as long again, and again, while its latter
     half still drifts, to at most ``max_burn_in`` steps after the start or the last restart; an
@@ -122,12 +153,20 @@ def sample(
     them are returned. A walker that stood still between two of them counts twice, as its weight
     demands.
     """
-    start = _validated(start, n_samples, thin, min_burn_in, max_burn_in)
+    former = start.log_density if isinstance(start, Ensemble) else None
+    start = start.log_theta if isinstance(start, Ensemble) else start
+    start = _validated(start, former, n_samples, thin, min_burn_in, max_burn_in)
     density = _Density(log_density, start.shape[1])
     draw = restart or _unit_normal(start)
     restarts = rescued = 0
 
     x, log_p = start.copy(), density(start)
+    survivors = 1.0
+    if former is not None and np.isfinite(log_p).any():
+        kept, survivors, whole = resample(log_p - former, x.shape[1], rng)
+        x, log_p = x[kept], log_p[kept]
+        if not whole:
+            min_burn_in = min(max(min_burn_in, FAR_BURN_IN), max_burn_in)
     if _degenerate(x) or not np.isfinite(log_p).any():
         restarts, log_p = 1, np.full(len(x), -np.inf)
     _seat(x, log_p, density, draw, rng)
@@ -163,6 +202,7 @@ def sample(
         autocorrelation_time=float(integrated_time(autocorrelation(chain)).max()),
         effective_sample_size=float(min(effective_sample_size(chain, thin).min(), n_samples)),
         r_hat=float(split_r_hat(chain).max()),
+        survivors=survivors,
         drift=float(drift),
         settled=bool(drift <= DRIFT),
         burn_in=burn_in,
@@ -175,86 +215,41 @@ def sample(
     return Samples(
         log_theta=chain[thin - 1 :: thin].reshape(-1, x.shape[1])[kept],
         log_density=log_ps[thin - 1 :: thin].reshape(-1)[kept],
-        ensemble=chain[-1].copy(),
+        ensemble=Ensemble(chain[-1].copy(), log_ps[-1].copy()),
         diagnostics=diagnostics,
     )
 
 
-def drift_statistic(chain: Array) -> float:
-    """Largest |t| of the change between the two halves of a chain, (T, W, P) -> scalar.
+def resample(
+    log_weights: Array, n_parameters: int, rng: np.random.Generator
+) -> tuple[np.ndarray, float, bool]:
+    """Systematic resampling: indices (W,), effective share of survivors, whether by whole weights.
 
-    ``t = mean_w(d) / (std_w(d)/sqrt(W))`` with d each walker's change. Walkers are independent at
-    equilibrium, so |t| is then of order one however slowly they move; a common trend makes it
-    grow like sqrt(W).
+    ``survivors = 1 / (W sum_i w_i^2)``, which must leave a quarter of the walkers and twice as many
+    as there are parameters; if not, the weights are tempered, ``w_i^power``, until it does.
     """
-    half = len(chain) // 2
-    if half == 0:
-        return float(np.inf)
-    change = chain[-half:].mean(0) - chain[:half].mean(0)
-    trend, error = abs(change.mean(0)), change.std(0, ddof=1) / np.sqrt(len(change))
-    # A parameter that no walker changed has not drifted; one that all changed alike has.
-    unanimous = np.where(trend > 0, np.inf, 0.0)
-    return float(np.divide(trend, error, out=unanimous, where=error > 0).max())
+    n = len(log_weights)
+    needed = max(SURVIVORS, min(1.0, 2 * n_parameters / n))
+    scaled = log_weights - log_weights.max()
 
+    def weights(power: float) -> Array:
+        # 0 x (-inf) would be NaN; a walker of no density has no weight at any power.
+        w = np.exp(np.where(np.isfinite(scaled), power * scaled, -np.inf))
+        return w / w.sum()
 
-def autocorrelation(chain: Array) -> Array:
-    """``rho_t = E[(x_s - mean)(x_{s+t} - mean)] / var``, (T, W, P) -> (T, P).
+    def survivors(power: float) -> float:
+        return float(1 / (n * np.square(weights(power)).sum()))
 
-    Mean and variance are the whole ensemble's and not each walker's own, whose use would hide
-    every correlation longer than the chain.
-    """
-    n = len(chain)
-    centred = chain - chain.mean((0, 1))
-    spectrum = np.fft.rfft(centred, n=2 * n, axis=0)
-    product = np.fft.irfft(abs(spectrum) ** 2, n=2 * n, axis=0)[:n].mean(1)
-    covariance = product / (n - np.arange(n))[:, None]
-    moved = covariance[0] > 0
-    # A parameter that never moved is correlated with itself at every lag.
-    return np.where(moved, covariance / np.where(moved, covariance[0], 1.0), 1.0)
-
-
-def integrated_time(rho: Array) -> Array:
-    """``tau = 1 + 2 sum_t rho_t`` over Sokal's window, (T, P) -> (P,), at least 1."""
-    tau = 2 * np.cumsum(rho, axis=0) - 1
-    return np.maximum(np.take_along_axis(tau, _window(rho)[None], 0)[0], 1.0)
-
-
-def effective_sample_size(chain: Array, thin: int = 1) -> Array:
-    """Independent draws that would tell the mean as well as every ``thin``-th state, -> (P,).
-
-    With L = T // thin ensembles kept, ``W L / (1 + 2 sum_{k<L} (1 - k/L) rho_{k thin})``: exact for
-    independent walkers however short the chain, and W when nobody moved.
-    """
-    n, walkers, _ = chain.shape
-    rho = autocorrelation(chain)
-    kept = n // thin
-    k = np.arange(1, kept)
-    felt = np.where(k[:, None] * thin <= _window(rho), rho[k * thin], 0.0)
-    inflation = 1 + 2 * ((1 - k / kept)[:, None] * felt).sum(0)
-    return walkers * kept / np.maximum(inflation, 1.0)
-
-
-def split_r_hat(chain: Array) -> Array:
-    """Split R-hat with the walkers as chains, each cut in half [3], (T, W, P) -> (P,).
-
-    ``sqrt(((n - 1)/n W + B/n) / W)`` with n = T // 2, W the mean variance within the half-chains
-    and B/n the variance of their means.
-    """
-    n = len(chain) // 2
-    if n < 2:
-        return np.full(chain.shape[2], np.inf)
-    halves = np.concatenate([chain[:n], chain[-n:]], axis=1)
-    within = halves.var(0, ddof=1).mean(0)
-    between = halves.mean(0).var(0, ddof=1)
-    moved = within > 0
-    ratio = (n - 1) / n + between / np.where(moved, within, 1.0)
-    return np.where(moved, np.sqrt(ratio), np.inf)
-
-
-def _window(rho: Array) -> np.ndarray:
-    """The first lag beyond ``SOKAL`` tau, or the last lag of all, (T, P) -> (P,)."""
-    beyond = np.arange(len(rho))[:, None] >= SOKAL * (2 * np.cumsum(rho, axis=0) - 1)
-    return np.where(beyond.any(0), beyond.argmax(0), len(rho) - 1)
+    low, high = 0.0, 1.0
+    whole = survivors(high) >= needed
+    while not whole and high - low > 1e-3:  # survivors falls with the power
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if survivors(middle) >= needed else (low, middle)
+    power = 1.0 if whole else low
+    edges = np.cumsum(weights(power))
+    places = edges[-1] * (rng.random() + np.arange(n)) / n
+    kept = np.minimum(np.searchsorted(edges, places, side="right"), n - 1)
+    return kept, survivors(power), whole
 
 
 class _Density:
@@ -321,7 +316,7 @@ def _seat(
 
 
 def _left_behind(log_ps: Array) -> np.ndarray:
-    """Walkers whose mean log-density is an outlier from below, as in [5], (T, W) -> (W,)."""
+    """Walkers whose mean log-density is an outlier from below, as in [3], (T, W) -> (W,)."""
     level = log_ps.mean(0)
     low, high = np.quantile(level, [0.25, 0.75])
     return level < low - LEFT_BEHIND * (high - low)
@@ -366,7 +361,12 @@ def _unit_normal(start: Array) -> Restart:
 
 
 def _validated(
-    start: Array, n_samples: int, thin: int, min_burn_in: int, max_burn_in: int
+    start: Array,
+    former: Array | None,
+    n_samples: int,
+    thin: int,
+    min_burn_in: int,
+    max_burn_in: int,
 ) -> Array:
     start = np.array(start, dtype=np.float64)
     if start.ndim != 2 or start.shape[1] == 0:
@@ -377,6 +377,12 @@ def _validated(
         raise ValueError(
             f"start must have W >= 2 P walkers, and at least 4, got W = {len(start)} "
             f"for P = {start.shape[1]}"
+        )
+    if former is not None and (
+        np.shape(former) != start.shape[:1] or not np.isfinite(former).all()
+    ):
+        raise ValueError(
+            f"start.log_density must be finite and of shape ({len(start)},), got {former!r:.80}"
         )
     if n_samples < 1:
         raise ValueError(f"n_samples must be at least 1, got {n_samples}")

@@ -7,117 +7,69 @@ One iteration reads as the mathematics does:
     alpha     = lambda X: information_gain(surrogate.predict(X), entropy)
     x_next    = maximise(alpha, rng).x
 
-All randomness of iteration n comes from (seed, n, purpose), n the number of values told, so a study
-rebuilt from its observations and its saved ``ensemble`` continues bit for bit.
+All randomness comes from the seed, the purpose and what is known: a fit's from the number of values
+told, a search's from those of values told, of points pending and of failures. So a study rebuilt
+from its observations, its failures, its pending points and its saved ``ensemble`` continues bit for
+bit.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from fitbo.acquisition import ACQUISITIONS, acquisition
-from fitbo.design import DESIGNS
-from fitbo.entropy import Entropy, backend
-from fitbo.maximise import maximise
-from fitbo.mixture import Array, Mixture
-from fitbo.sampling import Samples, sample
-from fitbo.space import Space
-from fitbo.surrogate import LogPosterior, Rule, Standardiser, Surrogate, condition
+from fitbo.feasibility import Success, learn
+from fitbo.fit import Fit, believing, fit
+from fitbo.mixture import Array
+from fitbo.propose import Recommendation, propose, recommend
+from fitbo.sampling import Ensemble
+from fitbo.search import SAME, exhausted, first_points, nothing_left
+from fitbo.settings import Settings
+from fitbo.space import Exhausted, Space
+from fitbo.stopping import expected_improvement
+from fitbo.threads import one_thread
 
-Purpose = Literal["design", "mcmc", "search", "recommend"]
-STREAMS: dict[Purpose, int] = {"design": 0, "mcmc": 1, "search": 2, "recommend": 3}
-WALKERS_PER_PARAMETER = 3
-SAME = 1e-9  # points of the cube closer than this in every coordinate are one
+__all__ = ["Exhausted", "Study"]
 
-
-@dataclass(frozen=True)
-class Settings:
-    """How a study chooses.
-
-    acquisition   a name from ``fitbo.acquisition.ACQUISITIONS``
-    entropy       a backend's name, a backend, or a function of a mixture; for ``fitbo``
-    n_initial     points of the initial design; twice the dimension if None
-    n_samples     M, hyperparameter samples
-    rule          how g's Gaussian becomes f's: ``moment_matched`` or ``linearised``
-    resolution    for ``fitbo``: see ``Study._indistinct``
-    """
-
-    acquisition: str = "fitbo"
-    entropy: str | Entropy | Callable[[Mixture], Array] = "memel"
-    n_initial: int | None = None
-    design: str = "sobol"
-    n_samples: int = 200
-    kernel: str = "matern52"
-    rule: Rule = "moment_matched"
-    resolution: float = 0.3
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name, known in (("acquisition", ACQUISITIONS), ("design", DESIGNS)):
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}"
-                )
-        backend(self.entropy)
-        if self.n_initial is not None and self.n_initial < 1:
-            raise ValueError(f"n_initial must be at least 1, got {self.n_initial}")
-        if self.n_samples < 1:
-            raise ValueError(f"n_samples must be at least 1, got {self.n_samples}")
-        if self.seed < 0:
-            raise ValueError(f"seed must be a non-negative integer, got {self.seed}")
-
-
-@dataclass(frozen=True, eq=False)
-class Recommendation:
-    """The minimiser of the posterior mean, what it is predicted to be worth, and how surely."""
-
-    x: Array
-    mean: float
-    deviation: float
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """The posterior given the first n values: samples, surrogate and the scale of y."""
-
-    n: int
-    samples: Samples
-    surrogate: Surrogate
-    scale: Standardiser
-    seconds: float
+Purpose = Literal["design", "mcmc", "search", "recommend", "stop"]
+STREAMS: dict[Purpose, int] = {"design": 0, "mcmc": 1, "search": 2, "recommend": 3, "stop": 4}
+NEW = 1e-3  # a recommendation this close to a point told, in every coordinate, teaches nothing new
 
 
 @dataclass
 class Study:
     """Minimises an expensive function over ``space``; the only object here that changes.
 
-    ``ensemble`` (W, P) is the sampler's last state; give the one saved to continue a study.
+    ``ensemble`` is the sampler's last state; give the one saved to continue a study. ``seconds``
+    says what the last fit, search and recommendation took. A point is an array (d,), or a dict
+    where the space has names.
     """
 
     space: Space
     settings: Settings = field(default_factory=Settings)
-    ensemble: Array | None = None
+    ensemble: Ensemble | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     _cube: list[Array] = field(default_factory=list, repr=False)
     _values: list[float] = field(default_factory=list, repr=False)
     _pending: list[Array] = field(default_factory=list, repr=False)
+    _failed: list[tuple[Array, str]] = field(default_factory=list, repr=False)
+    _given: dict[bytes, Any] = field(default_factory=dict, repr=False)
     _fit: Fit | None = field(default=None, repr=False)
+    _success: tuple[tuple[int, int], Success] | None = field(default=None, repr=False)
 
     @property
     def n_initial(self) -> int:
-        """Points of the initial design."""
-        return self.settings.n_initial or 2 * self.space.dim
+        """Points of the initial design: twice the number of parameters if not chosen."""
+        return self.settings.n_initial or 2 * len(self.space.parameters)
 
     @property
-    def X(self) -> Array:
-        """Points told, (n, d)."""
-        return self.space.from_cube(np.array(self._cube).reshape(-1, self.space.dim))
+    def X(self) -> Any:
+        """Points told, (n, d), or a list of n dicts."""
+        return self._points(self._cube)
 
     @property
     def y(self) -> Array:
@@ -125,195 +77,200 @@ class Study:
         return np.array(self._values)
 
     @property
-    def pending(self) -> Array:
-        """Points asked for and not told, (k, d)."""
-        return self.space.from_cube(np.array(self._pending).reshape(-1, self.space.dim))
+    def pending(self) -> Any:
+        """Points asked for and not told, (k, d), or a list of k dicts."""
+        return self._points(self._pending)
 
     @property
-    def best_observed(self) -> tuple[Array, float]:
+    def failures(self) -> list[tuple[Any, str]]:
+        """Where evaluations failed, and why."""
+        return [(self._points([u])[0], reason) for u, reason in self._failed]
+
+    @property
+    def best_observed(self) -> tuple[Any, float]:
         """The lowest value told and where."""
         if not self._values:
             raise ValueError("best_observed needs a value: tell one first")
         i = int(np.argmin(self._values))
         return self.X[i], self._values[i]
 
-    def ask(self, n: int = 1) -> Array:
-        """The next n points to evaluate, (n, d), distinct from all told and pending."""
+    def ask(self, n: int = 1) -> Any:
+        """The next n points to evaluate, (n, d) or a list of dicts, none told, pending or failed.
+
+        Where a finite space has fewer left, those; ``Exhausted`` where it has none.
+        """
         if n < 1:
             raise ValueError(f"n must be at least 1, got {n}")
-        points = []
+        points: list[Any] = []
         for _ in range(n):
-            point = self._next()
-            self._pending.append(point)
-            points.append(point)
-        return self.space.from_cube(np.array(points))
+            try:
+                x = self.space.from_cube(self._next())
+            except Exhausted:
+                if not points:
+                    raise
+                break
+            # What is pending is x, and not where the search found it, which differs by the rounding
+            # of two changes of units: so a study rebuilt from a record of x is the same to the
+            # last bit.
+            self._pending.append(self._note(x))
+            points.append(x)
+        return points if self.space.named else np.array(points)
 
-    def tell(self, x: ArrayLike, y: float) -> None:
-        """The value y at x (d,): of a point asked for, or of any other."""
-        u = self.space.to_cube(x)
-        if u.shape != (self.space.dim,):
-            raise ValueError(f"x must have shape ({self.space.dim},), got {np.shape(x)}")
+    def tell(self, x: Any, y: float) -> None:
+        """The value y at x: of a point asked for, or of any other."""
+        u = self._note(x)
         try:
             value = float(y)
         except (TypeError, ValueError):
             raise ValueError(f"y must be a number, got {y!r:.80}") from None
         if not np.isfinite(value):
             raise ValueError(f"y must be finite, got {value}")
-        near = [i for i, point in enumerate(self._pending) if abs(point - u).max() < SAME]
-        if near:
-            # The point as it was asked for, free of the rounding of two changes of units.
-            u = self._pending.pop(near[0])
+        self._settle(u)
         self._cube.append(u)
         self._values.append(value)
 
+    def fail(self, x: Any, reason: str) -> None:
+        """There is no value at x: points like it are less likely to be asked for again."""
+        u = self._note(x)
+        self._settle(u)
+        self._failed.append((u, str(reason)))
+
+    def expect(self, x: Any) -> None:
+        """x is being evaluated, though this study did not ask for it: it becomes pending."""
+        self._pending.append(self._note(x))
+
+    def is_pending(self, x: Any) -> bool:
+        """Whether x was asked for or expected, and neither told, failed nor forgotten since."""
+        return self._index(self.space.check(x)) is not None
+
+    def forget(self, x: Any) -> None:
+        """x will not be evaluated after all: it is no longer pending."""
+        if not self._settle(self.space.check(x)):
+            raise ValueError(f"only a pending point can be forgotten, got {x!r:.120}")
+
+    @one_thread
     def fit(self) -> Fit:
         """The posterior given all that has been told; computed once for each number of values."""
-        n = len(self._values)
-        if n == 0:
+        if not self._values:
             raise ValueError("a fit needs a value: tell one first")
-        if self._fit is None or self._fit.n != n:
-            started = time.perf_counter()
-            settings = self.settings
-            rng = self._rng("mcmc")
-            scale = Standardiser.fit(self.y)
-            X, z = np.array(self._cube), scale(self.y)
-            density = LogPosterior(X, z, kernel=settings.kernel)
-            if self.ensemble is None or self.ensemble.shape[1] != density.n_parameters:
-                walkers = 2 * ((WALKERS_PER_PARAMETER * density.n_parameters + 1) // 2)
-                self.ensemble = density.sample_prior(rng, walkers)
-            samples = sample(
-                density,
-                self.ensemble,
-                rng,
-                restart=density.sample_prior,
-                n_samples=settings.n_samples,
-            )
-            self.ensemble = samples.ensemble
-            surrogate = condition(
-                X, z, samples.log_theta, kernel=settings.kernel, rule=settings.rule
-            )
-            self._fit = Fit(n, samples, surrogate, scale, time.perf_counter() - started)
+        if self._fit is None or self._fit.n != len(self._values):
+            X = np.array(self._cube)
+            self._fit = fit(X, self.y, self.settings, self.ensemble, self._rng("mcmc"))
+            self.ensemble = self._fit.samples.ensemble
             self.seconds["mcmc"] = self._fit.seconds
         return self._fit
 
+    @one_thread
     def recommend(self) -> Recommendation:
         """The minimiser of the posterior mean of f, with its mean and deviation."""
+        fitted = self.fit()
         started = time.perf_counter()
-        fit = self.fit()
-
-        def value(U: Array) -> Array:
-            return -fit.surrogate.predict(U).mean
-
-        def value_and_grad(U: Array) -> tuple[Array, Array]:
-            return fit.surrogate.value_and_grad(U, _negative_mean, noise=False)
-
-        rng = self._rng("recommend")
-        found = maximise(
-            value, value_and_grad, self.space.dim, rng, incumbents=self._incumbents(), n_starts=4
-        )
-        mixture = fit.surrogate.predict(found.x[None])
+        found = recommend(fitted, self._rng("recommend"), self.space, self.success())
         self.seconds["recommend"] = time.perf_counter() - started
-        return Recommendation(
-            x=self.space.from_cube(found.x),
-            mean=float(fit.scale.inverse(mixture.mean[0])),
-            deviation=float(fit.scale.scale * mixture.variance[0] ** 0.5),
-        )
+        return replace(found, x=self.space.from_cube(found.x))
+
+    def success(self) -> Success | None:
+        """The probability that an evaluation succeeds, by its place; None while none has failed."""
+        if not self._failed:
+            return None
+        known = len(self._cube), len(self._failed)
+        if self._success is None or self._success[0] != known:
+            failed = self._rows([u for u, _ in self._failed])
+            self._success = known, learn(self.space, self._rows(self._cube), failed)
+        return self._success[1]
 
     def eta_quantiles(self, probabilities: Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
         """Posterior quantiles of the unknown minimum, in y's units."""
-        fit = self.fit()
-        return fit.scale.inverse(np.quantile(fit.surrogate.eta, list(probabilities)))
+        fitted = self.fit()
+        return fitted.scale.inverse(np.quantile(fitted.surrogate.eta, list(probabilities)))
 
+    @one_thread
+    def remaining(self) -> float:
+        """The improvement that the best further evaluation is expected to make, in y's units.
+
+        See ``fitbo.stopping``.
+        """
+        return expected_improvement(self.fit(), self.space, self._rng("stop"), self.success())
+
+    @one_thread
     def _next(self) -> Array:
         """The next point of the cube, (d,)."""
-        index = len(self._cube) + len(self._pending)
-        if index < self.n_initial or not self._values:
-            design = DESIGNS[self.settings.design]
-            size = max(self.n_initial, index + 1)
-            return design(size, self.space.dim, np.random.default_rng([self.settings.seed, 0]))[
-                index
-            ]
-        fit = self.fit()
-        started = time.perf_counter()
-        surrogate = self._with_pending(fit)
-        rng = self._rng("search")
-        blur = self._indistinct(surrogate) if self.settings.acquisition == "fitbo" else 0.0
-        choose = acquisition(
-            self.settings.acquisition,
-            entropy=self.settings.entropy,
-            best=float(fit.scale(min(self._values))),
-            eta=surrogate.eta,
-            rng=rng,
-        )
-        spent = 0.0
-
-        def timed(mixture: Mixture) -> tuple[Array, Array, Array]:
-            nonlocal spent
-            since = time.perf_counter()
-            result = choose.value_and_grad(_blurred(mixture, blur))
-            spent += time.perf_counter() - since
-            return result
-
-        def value(U: Array) -> Array:
-            nonlocal spent
-            mixture = surrogate.predict(U)
-            since = time.perf_counter()
-            result = choose(_blurred(mixture, blur))
-            spent += time.perf_counter() - since
-            return result
-
-        def value_and_grad(U: Array) -> tuple[Array, Array]:
-            return surrogate.value_and_grad(U, timed, noise=False)
-
-        found = maximise(
-            value,
-            value_and_grad,
-            self.space.dim,
-            rng,
-            incumbents=self._incumbents(),
-            avoid=np.array(self._cube + self._pending),
-        )
-        self.seconds["search"] = time.perf_counter() - started
-        self.seconds["entropy"] = spent
+        pending = self._rows(self._pending)
+        avoid = self._rows([*self._cube, *self._pending, *(u for u, _ in self._failed)])
+        if exhausted(self.space, avoid):
+            raise nothing_left(self.space, avoid)
+        if len(avoid) < self.n_initial or not self._values:
+            seed = [self.settings.seed, STREAMS["design"]]
+            return first_points(
+                self.space, self.settings.design, self.n_initial, len(avoid), avoid, seed
+            )
+        fitted = self.fit()
+        rng = self.search_rng()
+        success = self.success()
+        settings, exploits = self.settings, self._exploits(len(avoid))
+        if exploits == "recommendation":
+            started = time.perf_counter()
+            best = recommend(fitted, self._rng("recommend"), self.space, success).x
+            if abs(avoid - best).max(1).min() > NEW:
+                self.seconds |= {"search": time.perf_counter() - started, "entropy": 0.0}
+                return best
+        elif exploits == "improvement":
+            settings = replace(settings, acquisition="logei")
+        believed = believing(fitted, pending, settings)
+        found = propose(believed, settings, avoid, rng, self.space, success)
+        self.seconds["search"] = found.seconds
+        self.seconds["entropy"] = found.entropy_seconds
         return found.x
 
-    def _with_pending(self, fit: Fit) -> Surrogate:
-        """The surrogate as if every pending point had come out at its own predicted mean."""
-        if not self._pending:
-            return fit.surrogate
-        settings = self.settings
-        U = np.array(self._pending)
-        believed = np.maximum(fit.surrogate.predict(U).mean, fit.scale(min(self._values)))
-        X = np.concatenate([np.array(self._cube), U])
-        z = np.concatenate([fit.scale(self.y), believed])
-        return condition(X, z, fit.samples.log_theta, kernel=settings.kernel, rule=settings.rule)
+    def _exploits(self, index: int) -> Literal["recommendation", "improvement"] | None:
+        """What the evaluation of this index tests of the minimum, if it is its turn.
 
-    def _indistinct(self, surrogate: Surrogate) -> float:
-        """The variance below which differences between samples are not worth an evaluation.
-
-        The gain counts any disagreement, and samples disagree about tiny variances next to the
-        data, and about the noise itself, by factors: it would be maximal where nothing can be
-        learnt of the minimum. So every sample is given the same noise, their mean, and details
-        finer than ``resolution`` times the typical gap y_min - eta are blurred.
+        The minimiser of the posterior mean settles a basin, and the largest expected improvement
+        looks where another may be lower: one alone was found stuck where the other was not.
         """
-        best = float(self.fit().scale(min(self._values)))
-        gap = float(np.median(best - surrogate.eta))
-        return float(surrogate.noise_variance.mean()) + (self.settings.resolution * gap) ** 2
+        every = self.settings.exploit_every
+        turn, rest = divmod(index - self.n_initial, every) if every else (0, -1)
+        if not every or rest != every - 1:
+            return None
+        return "improvement" if turn % 2 else "recommendation"
 
-    def _incumbents(self) -> Array:
-        """The few best points told, where the search looks more closely."""
-        return np.array(self._cube)[np.argsort(self._values)[:3]]
+    def search_rng(self) -> np.random.Generator:
+        """What the search for the next point draws from."""
+        return self._rng("search")
+
+    def _settle(self, u: Array) -> bool:
+        """Strike the pending point u (d,) off, if it is one."""
+        i = self._index(u)
+        if i is not None:
+            self._pending.pop(i)
+        return i is not None
+
+    def _index(self, u: Array) -> int | None:
+        """Which of the pending points u (d,) is."""
+        near = [i for i, point in enumerate(self._pending) if abs(point - u).max() < SAME]
+        return near[0] if near else None
+
+    def _note(self, x: Any) -> Array:
+        """x in the cube, (d,), always from x itself; a point with names is remembered as given."""
+        u = self.space.check(x)
+        if self.space.named:
+            self._given[u.tobytes()] = self.space.plain_values(x)
+        return u
+
+    def _points(self, cube: Sequence[Array]) -> Any:
+        """(n, d), or a list of n dicts: with names as they were given, to the last bit."""
+        if not self.space.named:
+            return self.space.from_cube(self._rows(cube))
+        return [dict(self._given[u.tobytes()]) for u in cube]
+
+    def _rows(self, points: Sequence[Array]) -> Array:
+        return np.array(points).reshape(-1, self.space.dim)
 
     def _rng(self, purpose: Purpose) -> np.random.Generator:
-        seed = [self.settings.seed, STREAMS[purpose], len(self._values), len(self._pending)]
+        seed = [self.settings.seed, STREAMS[purpose], len(self._values)]
+        if purpose == "mcmc":
+            # A posterior is that of the values, whatever is pending or has failed meanwhile.
+            seed.append(0)
+        else:
+            seed += [len(self._pending), *([len(self._failed)] if self._failed else [])]
         return np.random.default_rng(seed)
-
-
-def _blurred(mixture: Mixture, variance: float) -> Mixture:
-    if variance == 0:
-        return mixture
-    return Mixture(mixture.means, mixture.variances + variance, mixture.weights)
-
-
-def _negative_mean(mixture: Mixture) -> tuple[Array, Array, Array]:
-    return -mixture.mean, -mixture.weights, np.zeros_like(mixture.means)

@@ -9,8 +9,9 @@ from scipy.stats import norm, qmc
 from fitbo.acquisition import information_gain
 from fitbo.mixture import Mixture
 from fitbo.sampling import sample
+from fitbo.settings import Settings
 from fitbo.space import Space
-from fitbo.study import Settings, Study
+from fitbo.study import Study
 from fitbo.surrogate import LogPosterior, Standardiser, condition
 
 

@@ -15,15 +15,34 @@ PACKAGE = Path(fitbo.__file__).parent
 
 # Each layer may import itself and those before it in this list, never those after it.
 LAYERS = [
-    ["mixture", "data", "space"],
-    ["maxent"],
+    ["mixture", "data", "constraints", "threads", "decode"],
+    ["parameters"],
+    ["space"],
+    ["maxent", "objectives"],
+    ["chains"],
     ["entropy", "surrogate", "sampling", "logdet", "problems", "design"],
-    ["acquisition", "maximise"],
+    ["information", "maximise", "feasibility", "ensembles"],
+    ["acquisition", "search"],
+    ["settings"],
+    ["fit"],
+    ["propose"],
+    ["stopping"],
     ["study"],
+    ["parallel"],
     ["minimise"],
-    ["journal", "regret", "config"],
-    ["build"],
-    ["campaign", "report", "integrations"],
+    ["method"],
+    ["journal", "config"],
+    ["build", "regret"],
+    ["figures"],
+    ["campaign", "report_page", "integrations"],
+    ["picture"],
+    ["report"],
+    ["executors", "display"],
+    ["study_file"],
+    ["notebook"],
+    ["laboratory", "study_table", "study_figures"],
+    ["study_report"],
+    ["cli_study"],
     ["cli"],
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
@@ -38,8 +57,11 @@ FORBIDDEN = {
 ONLY_IN = {
     "GPy": {"surrogate/gpy.py"},
     "emcee": {"sampling.py"},
-    "yaml": {"config.py"},
-    "matplotlib": {"report.py"},
+    "yaml": {"decode/nodes.py"},
+    "matplotlib": {"figures.py", "picture.py", "study_figures.py", "study_report.py"},
+    "distributed": {"executors.py"},
+    "optuna": {"integrations/optuna.py"},
+    "rich": {"display.py", "cli.py", "cli_study.py"},
 }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from fitbo.maximise import Maximum, _apart, _ascend, _Counted, maximise
+from fitbo.maximise import Counted, Maximum, apart, ascend, maximise
 
 
 class Function:
@@ -155,8 +155,8 @@ def test_every_climb_on_random_tilted_bowls_ends_where_scipy_ends():
         function = bowl(rng.uniform(-0.5, 1.5, d), condition=10 ** rng.uniform(0, 4))
         X = rng.random((8, d))
         before = function.f(X)
-        counted = _Counted(function.value, function.value_and_grad)
-        _, values = _ascend(counted, X, 200, 1e-6)
+        counted = Counted(function.value, function.value_and_grad)
+        _, values = ascend(counted, X, 200, 1e-6)
         reference = minimize(
             lambda x, function=function: -function.f(x[None])[0],
             np.full(d, 0.5),
@@ -330,8 +330,8 @@ def test_a_climb_never_ends_below_its_start():
     function = rastrigin(np.array([0.31, 0.64, 0.5]))
     X = np.random.default_rng(1).random((64, 3))
     before = function.f(X)
-    counted = _Counted(function.value, function.value_and_grad)
-    reached, values = _ascend(counted, X, 100, 1e-6)
+    counted = Counted(function.value, function.value_and_grad)
+    reached, values = ascend(counted, X, 100, 1e-6)
     assert (values >= before).all()
     np.testing.assert_array_equal(values, function.f(reached))
     assert abs(function.g(reached)).max() < 1e-3
@@ -340,18 +340,18 @@ def test_a_climb_never_ends_below_its_start():
 def test_a_first_step_off_a_spike_is_taken_back():
     """From beside its top, a step of 0.05 lands on the slope that leads away: it gains nothing."""
     function = narrow(np.full(3, 0.3), width=0.005)
-    counted = _Counted(function.value, function.value_and_grad)
-    reached, _ = _ascend(counted, np.full((1, 3), 0.3005), 100, 1e-6)
+    counted = Counted(function.value, function.value_and_grad)
+    reached, _ = ascend(counted, np.full((1, 3), 0.3005), 100, 1e-6)
     np.testing.assert_allclose(reached, 0.3, atol=1e-4)
 
 
 def test_starts_are_the_best_and_apart():
     X = np.array([[0.5, 0.5], [0.51, 0.5], [0.9, 0.1], [0.1, 0.1], [0.52, 0.5]])
     values = np.array([5.0, 4.0, 3.0, -np.inf, 2.0])
-    np.testing.assert_array_equal(_apart(X, values, 2), [0, 2])
+    np.testing.assert_array_equal(apart(X, values, 2), [0, 2])
     # Once every basin has its start, the best of what is left, and never a point of no value.
-    np.testing.assert_array_equal(_apart(X, values, 3), [0, 2, 1])
-    np.testing.assert_array_equal(_apart(X, values, 9), [0, 2, 1, 4])
+    np.testing.assert_array_equal(apart(X, values, 3), [0, 2, 1])
+    np.testing.assert_array_equal(apart(X, values, 9), [0, 2, 1, 4])
 
 
 def test_without_gradients_a_ridge_across_the_axes_is_climbed_all_the_same():
@@ -366,7 +366,7 @@ def test_differences_agree_with_the_gradient_inside_at_the_bounds_and_beside_nan
     def partly(X):
         return np.where(X[:, 0] > 0.7, np.nan, function.f(X))
 
-    counted = _Counted(partly, None)
+    counted = Counted(partly, None)
     X = np.array([[0.3, 0.6], [0.0, 0.4], [0.2, 1.0], [0.7, 0.3], [0.9, 0.9]])
     f, g = counted.value_and_grad(X)
     np.testing.assert_allclose(f[:4], function.f(X[:4]))
@@ -401,12 +401,12 @@ def test_climbing_starts_do_not_influence_one_another():
     """Each row's path is its own: fewer starts end where the same starts ended among more."""
     function = branin()
     X = np.random.default_rng(0).random((6, 2))
-    counted = _Counted(function.value, function.value_and_grad)
+    counted = Counted(function.value, function.value_and_grad)
     kept = X.copy()
-    together, _ = _ascend(counted, X, 50, 1e-6)
+    together, _ = ascend(counted, X, 50, 1e-6)
     np.testing.assert_array_equal(X, kept)
     assert abs(together - X).max(1).min() > 1e-3
-    alone = [_ascend(counted, x[None], 50, 1e-6)[0][0] for x in X]
+    alone = [ascend(counted, x[None], 50, 1e-6)[0][0] for x in X]
     np.testing.assert_allclose(together, alone, atol=1e-9)
 
 
@@ -416,8 +416,8 @@ def test_climbing_starts_do_not_influence_one_another():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"dim": 0}, "dim and n_candidates must be at least 1"),
-        ({"n_candidates": 0}, "got 2, 0, 8 and 100"),
+        ({"dim": 0}, "dim, n_candidates and n_screened must be at least 1"),
+        ({"n_candidates": 0}, "got 2, 0, 48, 8 and 100"),
         ({"tolerance": 0.0}, "tolerance must lie between 0 and 0.5, got 0.0"),
         ({"incumbents": [0.1, 0.2]}, r"incumbents must have shape \(n, 2\), got shape \(2,\)"),
         ({"avoid": np.zeros((3, 4))}, r"avoid must have shape \(n, 2\), got shape \(3, 4\)"),
@@ -440,3 +440,22 @@ def test_validation(options, message):
     } | options
     with pytest.raises(ValueError, match=message):
         maximise(**arguments)
+
+
+def test_a_screen_decides_who_is_seen_and_the_true_value_who_wins():
+    seen = []
+
+    def value(X):
+        seen.append(len(X))
+        return -((X - 0.3) ** 2).sum(1)
+
+    def screen(X):
+        return -((X - 0.33) ** 2).sum(1)
+
+    rng = np.random.default_rng(0)
+    found = maximise(value, None, 3, rng, screen=screen, n_screened=16, n_starts=0)
+    assert seen == [16]
+    all_candidates = maximise(value, None, 3, np.random.default_rng(0), n_starts=0)
+    np.testing.assert_array_equal(found.x, all_candidates.x)
+    wrong = maximise(value, None, 3, np.random.default_rng(0), screen=lambda X: -screen(X))
+    assert wrong.value > -1e-8  # the climb mends what the screen missed

@@ -8,15 +8,14 @@ import sys
 import numpy as np
 import pytest
 
-from fitbo.sampling import (
-    Samples,
+from fitbo.chains import (
     autocorrelation,
     drift_statistic,
     effective_sample_size,
     integrated_time,
-    sample,
     split_r_hat,
 )
+from fitbo.sampling import Ensemble, Samples, resample, sample
 
 P, W = 12, 48
 
@@ -130,11 +129,66 @@ def test_a_warm_start_shortens_the_burn_in():
     target = gaussian(np.full(P, 8.0), covariance())
     rng = np.random.default_rng(2)
     cold = sample(target, prior(rng, W), rng, restart=prior)
-    warm = sample(target, cold.ensemble, rng, restart=prior)
+    warm = sample(target, cold.ensemble.log_theta, rng, restart=prior)
     assert cold.diagnostics.settled
     assert warm.diagnostics.settled
     assert warm.diagnostics.burn_in == 20
     assert cold.diagnostics.burn_in >= 3 * warm.diagnostics.burn_in
+
+
+def test_resampled_walkers_are_draws_of_the_new_target_at_once():
+    """From N(0, S) to a shifted, narrower one: weights do at once what six moves cannot."""
+    cov = covariance()
+    root = np.linalg.cholesky(cov)
+    old, shift = gaussian(np.zeros(P), cov), 0.7 * root[:, 0]
+    new = gaussian(shift, 0.8 * cov)
+    white = []
+    for start_of in (lambda x: Ensemble(x, old(x)), lambda x: x):
+        errors = []
+        for seed in range(10):
+            rng = np.random.default_rng(seed)
+            x = rng.standard_normal((400, P)) @ root.T
+            result = sample(new, start_of(x), rng, n_samples=400, thin=3, min_burn_in=3)
+            errors.append(np.linalg.solve(root, result.log_theta.mean(0) - shift))
+        white.append(np.square(errors).mean() ** 0.5)
+    # 400 draws by weights whose effective share is about 0.2 would err by 0.1 each.
+    assert white[0] < 0.12
+    assert white[1] > 1.3 * white[0]
+
+
+def test_systematic_resampling_keeps_expectations_and_counts_survivors():
+    rng = np.random.default_rng(5)
+    log_w = rng.standard_normal(500)
+    w = np.exp(log_w) / np.exp(log_w).sum()
+    kept, survivors, whole = resample(log_w, 3, rng)
+    assert whole
+    assert survivors == pytest.approx(1 / (500 * (w**2).sum()))
+    counts = np.bincount(kept, minlength=500)
+    assert (abs(counts - 500 * w) < 1).all()  # systematic: never off by one whole copy
+
+
+def test_weights_too_uneven_are_tempered():
+    rng = np.random.default_rng(5)
+    log_w = 10.0 * rng.standard_normal(200)
+    log_w[:50] = -np.inf
+    kept, survivors, whole = resample(log_w, 9, rng)
+    assert not whole
+    assert survivors == pytest.approx(0.25, abs=0.01)
+    assert (kept >= 50).all()
+    everyone, survivors, _ = resample(log_w[50:], 75, rng)
+    assert survivors == pytest.approx(1.0, abs=1e-3)
+    assert len(np.unique(everyone)) > 140
+
+
+def test_a_target_far_away_takes_a_longer_burn_in():
+    target, cov = gaussian(np.full(P, 5.0), covariance()), covariance()
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((100, P)) @ np.linalg.cholesky(cov).T
+    start = Ensemble(x, gaussian(np.zeros(P), cov)(x))
+    result = sample(target, start, rng, thin=3, min_burn_in=3)
+    assert result.diagnostics.settled
+    assert result.diagnostics.burn_in >= 20
+    assert result.diagnostics.survivors == pytest.approx(0.25, abs=0.02)
 
 
 def test_burn_in_is_bounded_and_says_so():
@@ -214,7 +268,7 @@ def test_a_walker_left_on_an_island_is_fetched():
     assert result.diagnostics.rescued == 1
     assert result.diagnostics.settled
     assert result.log_theta.max() < 2
-    healthy = sample(target, result.ensemble, rng)
+    healthy = sample(target, result.ensemble.log_theta, rng)
     assert healthy.diagnostics.rescued == 0
 
 
@@ -260,7 +314,8 @@ def test_shapes_and_accounting():
         assert isinstance(result, Samples)
         assert result.log_theta.shape == (n_samples, 3)
         assert result.log_density.shape == (n_samples,)
-        assert result.ensemble.shape == (16, 3)
+        assert result.ensemble.log_theta.shape == (16, 3)
+        assert result.ensemble.log_density.shape == (16,)
         assert result.diagnostics.evaluations == sum(calls)
         assert result.diagnostics.effective_sample_size <= n_samples
         assert 0.1 < result.diagnostics.acceptance < 0.9
@@ -294,7 +349,7 @@ def test_bit_for_bit_reproducible_whatever_the_global_state():
         np.random.set_state(before)  # noqa: NPY002
     np.testing.assert_array_equal(first.log_theta, second.log_theta)
     np.testing.assert_array_equal(first.log_density, second.log_density)
-    np.testing.assert_array_equal(first.ensemble, second.ensemble)
+    np.testing.assert_array_equal(first.ensemble.log_theta, second.ensemble.log_theta)
     assert first.diagnostics == second.diagnostics
     np.testing.assert_array_equal(state[1], after[1])
     assert state[2:] == after[2:]

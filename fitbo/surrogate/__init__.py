@@ -9,17 +9,41 @@
 ``fitbo.surrogate.gpy`` has the same on any GPy kernel.
 """
 
+from importlib import import_module
+from typing import Any, get_args
+
 from fitbo.surrogate.batched import Surrogate, condition
 from fitbo.surrogate.hyperparameters import Hyperparameters, n_parameters
-from fitbo.surrogate.kernel import KERNELS, RBF, Kernel, Matern32, Matern52
+from fitbo.surrogate.kernel import KERNELS, RBF, Kernel, Matern32, Matern52, named_kernel
 from fitbo.surrogate.parabola import Functional, Mean, Parabola, Rule
 from fitbo.surrogate.posterior import LogPosterior
 from fitbo.surrogate.prior import Prior, default_prior, log_prior, sample_prior
 from fitbo.surrogate.standardise import Standardiser
 
+# Modules that offer LogPosterior and condition; GPy takes seconds to import, so by name.
+SURROGATES = {"batched": "fitbo.surrogate", "gpy": "fitbo.surrogate.gpy"}
+RULES: tuple[str, ...] = get_args(Rule)
+
+
+def named_surrogate(kind: str) -> Any:
+    """The module whose ``LogPosterior`` and ``condition`` are of this kind."""
+    if kind not in SURROGATES:
+        raise ValueError(f"surrogate must be one of {', '.join(SURROGATES)}, got {kind!r}")
+    return import_module(SURROGATES[kind])
+
+
+def kernel_of(kind: str, kernel: str) -> Any:
+    """The kernel that this kind of surrogate makes of its name or expression, or an error."""
+    if kind == "gpy":
+        return named_surrogate(kind).kernel_from(kernel, 1)
+    return named_kernel(kernel)
+
+
 __all__ = [
     "KERNELS",
     "RBF",
+    "RULES",
+    "SURROGATES",
     "Functional",
     "Hyperparameters",
     "Kernel",
@@ -34,7 +58,9 @@ __all__ = [
     "Surrogate",
     "condition",
     "default_prior",
+    "kernel_of",
     "log_prior",
     "n_parameters",
+    "named_surrogate",
     "sample_prior",
 ]

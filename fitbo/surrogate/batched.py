@@ -1,31 +1,35 @@
-"""The surrogate conditioned on data, for M hyperparameter samples at once.
+"""The surrogate conditioned on data, for all hyperparameter samples at once.
 
 ==================  ===========  ===========================================================
 symbol              shape        meaning
 ==================  ===========  ===========================================================
-``inverse_factor``  (M, n, n)    L^-1, K = L L^T the covariance of the warped data
-``alpha``           (M, n)       K^-1 (g - b)
-``k``               (M, B, n)    covariances of candidates with data, s^2 rho + tau^2
-``A``               (M, B, n)    k L^-T
+``T, K``            int          thetas, and etas of each: M = T K samples
+``inverse_factor``  (T, n, n)    L^-1, L L^T the covariance of the warped data
+``alpha``           (T, K, n)    (L L^T)^-1 (g - b), g the data as each eta warps them
+``k``               (T, B, n)    covariances of candidates with data, s^2 rho + tau^2
+``A``               (T, B, n)    k L^-T
 ==================  ===========  ===========================================================
 
     m = b + k alpha,      v = s^2 + tau^2 - |A|^2
     dm/dx = sum_n alpha_n dk_n/dx,      dv/dx = -2 sum_n (A L^-1)_n dk_n/dx
 
-Prediction is one product of (B, n) with (n, n) a sample, and the gradient one more. Candidates and
-samples come in blocks whose (M, B, n) arrays live and die in cache; both gradients are summed over
-the data there and then (see ``kernel.x_gradient``), so what leaves a block is (M, B, d).
+Prediction is one product of (B, n) with (n, n) a theta, and the gradient one more; the etas of a
+theta share them (see ``etas``). Candidates and thetas come in blocks whose (T, B, n) arrays live
+and die in cache; both gradients are summed over the data there and then (``kernel.x_gradient``), so
+what leaves a block is (T, K, B, d).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fitbo.mixture import Array
-from fitbo.surrogate.gp import blocks, condition_stack
+from fitbo.surrogate.etas import gap_quantiles, weights_of
+from fitbo.surrogate.gp import blocks, inverse_factor
 from fitbo.surrogate.hyperparameters import Hyperparameters
 from fitbo.surrogate.kernel import (
     Kernel,
@@ -55,6 +59,8 @@ CONDITION_BLOCK = 1 << 22  # entries of the covariances factorised at once: 32 M
 class Surrogate(Parabola):
     """Predicts f for every sample; made by ``condition``."""
 
+    PER_THETA: ClassVar = (*Parabola.PER_THETA, "theta", "inverse_factor", "alpha", "mean")
+
     theta: Hyperparameters
     kernel: Kernel
     inverse_factor: Array = field(repr=False)
@@ -63,23 +69,24 @@ class Surrogate(Parabola):
     mean_variance: float
 
     def _latent(self, X: Array, gradient: bool) -> Latent:
-        M, (B, d) = self.n_samples, X.shape
+        (T, K, _), (B, d) = self.alpha.shape, X.shape
         precisions, bordered = self.theta.precisions, with_ones(self.X_data)
-        m, v = np.empty((2, M, B))
-        dm, dv = np.empty((2, *((M, B, d) if gradient else (0, 0, 0))))
+        m, v = np.empty((T, K, B)), np.empty((T, B))
+        dm, dv = np.empty((T, K, B, d * gradient)), np.empty((T, B, d * gradient))
         for rows in blocks(B, WIDE):
             table = squared_differences(X[rows], self.X_data)
-            for js in blocks(M, CACHED // table.shape[1]):
+            for js in blocks(T, CACHED // table.shape[1]):
                 r2 = precisions[js] @ table
                 if not gradient:
-                    m[js, rows], v[js, rows], _ = self._moments_of_g(self.kernel.value(r2), js)
+                    m[js, :, rows], v[js, rows], _ = self._moments_of_g(self.kernel.value(r2), js)
                     continue
                 rho, slope = self.kernel.value_and_slope(r2)
-                m[js, rows], v[js, rows], A = self._moments_of_g(rho, js)
+                m[js, :, rows], v[js, rows], A = self._moments_of_g(rho, js)
                 slope *= self.theta.signal_variance[js, None]
                 slope = slope.reshape(A.shape)
-                scaled = self.alpha[js, :, None] * bordered
-                dm[js, rows] = x_gradient(slope, precisions[js], X[rows], scaled)
+                for k in range(K):
+                    scaled = self.alpha[js, k, :, None] * bordered
+                    dm[js, k, rows] = x_gradient(slope, precisions[js], X[rows], scaled)
                 solved = A @ self.inverse_factor[js]
                 solved *= slope
                 dv[js, rows] = x_gradient(solved, precisions[js], X[rows], bordered)
@@ -88,12 +95,12 @@ class Surrogate(Parabola):
         return floored(m, v, dm, dv, prior_variance)
 
     def _moments_of_g(self, rho: Array, js: slice) -> tuple[Array, Array, Array]:
-        """m, v (M, B) and A (M, B, n) of the samples js, from rho (M, B n), which it overwrites."""
+        """m (T, K, B), v (T, B), A (T, B, n) of the thetas js; rho (T, B n) is overwritten."""
         alpha, s2 = self.alpha[js], self.theta.signal_variance[js, None]
-        k = rho.reshape(len(alpha), -1, alpha.shape[1])
+        k = rho.reshape(len(alpha), -1, alpha.shape[2])
         k *= s2[:, :, None]
         k += self.mean_variance
-        m = self.mean[js, None] + (k @ alpha[:, :, None])[:, :, 0]
+        m = self.mean[js, :, None] + alpha @ k.swapaxes(1, 2)
         A = k @ self.inverse_factor[js].swapaxes(1, 2)
         return m, s2 + self.mean_variance - np.vecdot(A, A), A
 
@@ -105,8 +112,12 @@ def condition(
     kernel: str | Kernel = "matern52",
     rule: Rule = "moment_matched",
     mean: Mean = "marginal",
+    etas: int = 1,
 ) -> Surrogate:
-    """The surrogate given X (n, d), standardised y (n,) and samples log_theta (M, d + 3).
+    """The surrogate given X (n, d), standardised y (n,) and samples log_theta (T, d + 3).
+
+    With ``etas`` = K > 1, the last parameter of each sample, its log gap, gives way to K values of
+    its posterior given the others (see ``etas``).
 
     A covariance that is not definite gets the jitter it needs, so this does not fail on valid
     input; ``Surrogate.message`` says when that happened.
@@ -115,24 +126,27 @@ def condition(
     n, d = X.shape
     theta = Hyperparameters.unpack(log_theta, d)
     g = warp(y - y.min(), theta.gap)
-    b, tau2 = mean_of_g(g, mean)
+    tau2 = mean_of_g(g, mean)[1]
     noise = noise_in_g(theta.noise_variance, g)
-    M = len(g)
+    T = len(g)
     covariance = DataCovariance(X, named_kernel(kernel))
-    inverse_factor, alpha, jitter = np.empty((M, n, n)), np.empty((M, n)), np.empty(M)
-    for js in blocks(M, CONDITION_BLOCK // n**2):
+    factor, jitter = np.empty((T, n, n)), np.empty(T)
+    for js in blocks(T, CONDITION_BLOCK // n**2):
         K = np.empty((len(g[js]), n, n))
         covariance.fill(K, theta[js], noise[js], tau2)
-        inverse_factor[js], alpha[js], jitter[js] = condition_stack(K, g[js] - b[js, None])
+        factor[js], jitter[js] = inverse_factor(K)
+    excess = y - y.min()
+    gaps = gap_quantiles(factor, excess, theta.gap, etas, mean)
+    alpha, b = weights_of(factor, excess, gaps, mean)
     return Surrogate(
         X_data=X,
-        eta=y.min() - theta.gap,
+        eta=y.min() - gaps.ravel(),
         noise_variance=theta.noise_variance,
         jitter=jitter,
         rule=rule,
         theta=theta,
         kernel=covariance.kernel,
-        inverse_factor=inverse_factor,
+        inverse_factor=factor,
         alpha=alpha,
         mean=b,
         mean_variance=tau2,

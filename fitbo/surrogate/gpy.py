@@ -22,14 +22,15 @@ with the medians of ``prior``. Noise and gap have the priors of ``prior``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fitbo.mixture import Array
-from fitbo.surrogate.gp import BORDER, blocks, condition_stack, log_likelihood
-from fitbo.surrogate.hyperparameters import as_samples, inside_support, log_parameters
+from fitbo.surrogate.etas import gap_quantiles, weights_of
+from fitbo.surrogate.gp import BORDER, blocks, inverse_factor, log_likelihood
+from fitbo.surrogate.hyperparameters import log_parameters
 from fitbo.surrogate.parabola import (
     NUGGET,
     Latent,
@@ -41,7 +42,7 @@ from fitbo.surrogate.parabola import (
     noise_in_g,
     warp,
 )
-from fitbo.surrogate.posterior import dataset
+from fitbo.surrogate.posterior import Posterior, dataset
 from fitbo.surrogate.prior import GAP, LENGTHSCALE, NOISE, SIGNAL, Prior
 
 Kern = Any  # GPy.kern.Kern: GPy carries no types, and importing it takes two seconds
@@ -105,11 +106,13 @@ class Parameters:
 
 
 @dataclass(frozen=True, eq=False)
-class LogPosterior:
+class LogPosterior(Posterior):
     """``log_theta`` (W, q + 2) -> log-density (W,); X (n, d), y (n,) standardised.
 
     The kernel is copied, and the copy's parameters move as it is evaluated: one thread an object.
     """
+
+    BLOCK: ClassVar[int] = BLOCK
 
     X: Array
     y: Array
@@ -137,32 +140,15 @@ class LogPosterior:
         """P = q + 2."""
         return self._parameters.free.size + 2
 
-    def sample_prior(self, rng: np.random.Generator, n: int) -> Array:
-        """n draws from the prior, (n, P)."""
-        return self._prior.sample(rng, n)
-
-    def __call__(self, log_theta: ArrayLike) -> Array:
-        log_theta = as_samples(log_theta, self.n_parameters)
-        value = self.log_likelihood(log_theta)
-        alive = np.isfinite(value)
-        value[alive] += self._prior(log_theta[alive])
-        return value
-
-    def log_likelihood(self, log_theta: ArrayLike) -> Array:
-        """log p(y | theta), the Jacobian included: (W, P) -> (W,)."""
-        log_theta = as_samples(log_theta, self.n_parameters)
-        value, n = np.full(len(log_theta), -np.inf), len(self.y)
-        inside = np.flatnonzero(inside_support(log_theta))
-        for rows in blocks(inside.size, BLOCK // (n + 1) ** 2):
-            theta = np.exp(log_theta[inside[rows]])
-            g = warp(self.y - self.y.min(), theta[:, -1])
-            b, tau2 = mean_of_g(g, self.mean)
-            bordered = np.zeros((len(g), n + 1, n + 1))
-            bordered[:, :n, :n] = _data_covariance(self._parameters, self.X, theta, g, tau2)
-            bordered[:, n, :n] = g - b[:, None]
-            bordered[:, n, n] = BORDER
-            value[inside[rows]] = log_likelihood(bordered) - np.log(g).sum(1)
-        return value
+    def _log_likelihood(self, log_theta: Array) -> Array:
+        theta, n = np.exp(log_theta), len(self.y)
+        g = warp(self.y - self.y.min(), theta[:, -1])
+        b, tau2 = mean_of_g(g, self.mean)
+        bordered = np.zeros((len(g), n + 1, n + 1))
+        bordered[:, :n, :n] = _data_covariance(self._parameters, self.X, theta, g, tau2)
+        bordered[:, n, :n] = g - b[:, None]
+        bordered[:, n, n] = BORDER
+        return log_likelihood(bordered) - np.log(g).sum(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +158,8 @@ class GPySurrogate(Parabola):
     kernel_theta (M, q): the kernel's free parameters. One thread an object, as ``LogPosterior``.
     """
 
+    PER_THETA: ClassVar = (*Parabola.PER_THETA, "kernel_theta", "inverse_factor", "alpha", "mean")
+
     kernel_theta: Array
     parameters: Parameters = field(repr=False)
     inverse_factor: Array = field(repr=False)
@@ -180,20 +168,21 @@ class GPySurrogate(Parabola):
     mean_variance: float
 
     def _latent(self, X: Array, gradient: bool) -> Latent:
-        M, (B, d) = self.n_samples, X.shape
-        m, v, prior_variance = np.empty((3, M, B))
-        dm, dv = np.empty((2, *((M, B, d) if gradient else (0, 0, 0))))
+        (T, K, _), (B, d) = self.alpha.shape, X.shape
+        m, v, prior_variance = np.empty((T, K, B)), np.empty((T, B)), np.empty((T, B))
+        dm, dv = np.empty((T, K, B, d * gradient)), np.empty((T, B, d * gradient))
         ones = np.ones((B, 1))
         for j, theta in enumerate(self.kernel_theta):
             self.parameters.set(theta)
             kern = self.parameters.kern
             k = kern.K(X, self.X_data) + self.mean_variance
             A = k @ self.inverse_factor[j].T
-            m[j] = self.mean[j] + k @ self.alpha[j]
+            m[j] = self.mean[j][:, None] + self.alpha[j] @ k.T
             prior_variance[j] = kern.Kdiag(X) + self.mean_variance
             v[j] = prior_variance[j] - np.vecdot(A, A)
             if gradient:
-                dm[j] = kern.gradients_X(ones * self.alpha[j], X, self.X_data)
+                for alpha, slopes in zip(self.alpha[j], dm[j], strict=True):
+                    slopes[:] = kern.gradients_X(ones * alpha, X, self.X_data)
                 dv[j] = kern.gradients_X(-2 * A @ self.inverse_factor[j], X, self.X_data)
                 dv[j] += kern.gradients_X_diag(ones[:, 0], X)
         return floored(m, v, dm, dv, prior_variance)
@@ -206,27 +195,31 @@ def condition(
     kernel: str | Kern = "matern52",
     rule: Rule = "moment_matched",
     mean: Mean = "marginal",
+    etas: int = 1,
 ) -> GPySurrogate:
-    """The surrogate given X (n, d), standardised y (n,) and samples log_theta (M, q + 2)."""
+    """The surrogate given X (n, d), standardised y (n,) and samples log_theta (T, q + 2)."""
     X, y = dataset(X, y)
     parameters = Parameters(kernel_from(kernel, X.shape[1]))
     theta = np.exp(log_parameters(log_theta, parameters.free.size + 2))
     g = warp(y - y.min(), theta[:, -1])
-    b, tau2 = mean_of_g(g, mean)
-    n, M = len(y), len(g)
-    inverse_factor, alpha, jitter = np.empty((M, n, n)), np.empty((M, n)), np.empty(M)
-    for js in blocks(M, BLOCK // n**2):
+    tau2 = mean_of_g(g, mean)[1]
+    n, T = len(y), len(g)
+    factor, jitter = np.empty((T, n, n)), np.empty(T)
+    for js in blocks(T, BLOCK // n**2):
         K = _data_covariance(parameters, X, theta[js], g[js], tau2)
-        inverse_factor[js], alpha[js], jitter[js] = condition_stack(K, g[js] - b[js, None])
+        factor[js], jitter[js] = inverse_factor(K)
+    excess = y - y.min()
+    gaps = gap_quantiles(factor, excess, theta[:, -1], etas, mean)
+    alpha, b = weights_of(factor, excess, gaps, mean)
     return GPySurrogate(
         X_data=X,
-        eta=y.min() - theta[:, -1],
+        eta=y.min() - gaps.ravel(),
         noise_variance=theta[:, -2],
         jitter=jitter,
         rule=rule,
         kernel_theta=theta[:, :-2],
         parameters=parameters,
-        inverse_factor=inverse_factor,
+        inverse_factor=factor,
         alpha=alpha,
         mean=b,
         mean_variance=tau2,

@@ -42,8 +42,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -118,28 +118,49 @@ class Latent(NamedTuple):
 
 
 def floored(m: Array, v: Array, dm: Array, dv: Array, prior_variance: Array) -> Latent:
-    """From arrays with M leading to a ``Latent``; where v is floored its gradient is zero."""
+    """From arrays with samples leading to a ``Latent``; where v is floored its gradient is zero.
+
+    m (T, K, B) and dm (T, K, B, d) differ between the etas of a theta, v (T, B) and dv (T, B, d)
+    do not.
+    """
+    T, K, B = m.shape
     floor = LATENT_FLOOR * prior_variance
     if dv.size:
         dv = np.where((v > floor)[:, :, None], dv, 0.0)
-    return Latent(m.T, np.maximum(v, floor).T, dm.swapaxes(0, 1), dv.swapaxes(0, 1))
+        dm = dm.reshape(T * K, B, -1)
+    v = np.repeat(np.maximum(v, floor), K, axis=0)
+    dv = np.repeat(dv, K, axis=0)
+    return Latent(m.reshape(T * K, B).T, v.T, dm.swapaxes(0, 1), dv.swapaxes(0, 1))
 
 
 @dataclass(frozen=True, eq=False)
 class Parabola(ABC):
     """The predictive mixtures of f, from whatever process predicts g.
 
-    A subclass supplies ``_latent``.
+    A subclass supplies ``_latent``, and in ``PER_THETA`` the fields that have an entry for each.
 
-    eta (M,): the presumed minimum; noise_variance (M,): of y about f; jitter (M,): what each
-    sample's covariance needed; X_data (n, d): where the data are.
+    eta (M,): the presumed minimum, K values for each of T thetas; noise_variance (T,): of y about
+    f; jitter (T,): what each theta's covariance needed; X_data (n, d): where the data are.
     """
+
+    PER_THETA: ClassVar[tuple[str, ...]] = ("noise_variance", "jitter")
 
     X_data: Array
     eta: Array
     noise_variance: Array
     jitter: Array
     rule: Rule
+
+    def __getitem__(self, thetas: slice) -> Self:
+        """The surrogate of some of the thetas only, with all their etas."""
+        part = {name: getattr(self, name)[thetas] for name in self.PER_THETA}
+        eta = self.eta.reshape(-1, self.etas)[thetas]
+        return replace(self, eta=eta.ravel(), **part)
+
+    @property
+    def etas(self) -> int:
+        """K, values of eta for each theta."""
+        return self.eta.size // self.noise_variance.size
 
     def __post_init__(self) -> None:
         if self.rule not in get_args(Rule):
@@ -207,7 +228,7 @@ class Parabola(ABC):
     def _moments(self, latent: Latent, noise: bool) -> tuple[Array, Array]:
         mean, variance = moments_of_f(self.rule, self.eta, latent.m, latent.v)
         if noise:
-            variance = variance + self.noise_variance
+            variance = variance + np.repeat(self.noise_variance, self.etas)
         return mean, np.maximum(variance, VARIANCE_FLOOR)
 
     def _candidates(self, X: ArrayLike) -> Array:

@@ -10,7 +10,9 @@ triangle only: exp is half of the cost of an evaluation, and a Cholesky reads no
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -71,8 +73,49 @@ class DataCovariance:
         flat[:, : n * side : side + 1] = noise + (s2 * (1 + NUGGET) + mean_variance)
 
 
+class Posterior(ABC):
+    """The log-density of hyperparameters whose prior is ``_prior``, whatever makes the covariance.
+
+    A subclass supplies the data, ``_prior``, ``n_parameters`` and ``_log_likelihood``.
+    """
+
+    BLOCK: ClassVar[int] = BLOCK  # entries of the covariances made at once
+
+    y: Array
+    _prior: Prior
+
+    @property
+    @abstractmethod
+    def n_parameters(self) -> int:
+        """P."""
+
+    @abstractmethod
+    def _log_likelihood(self, log_theta: Array) -> Array:
+        """log p(y | theta) of samples inside the support, (W, P) -> (W,)."""
+
+    def sample_prior(self, rng: np.random.Generator, n: int) -> Array:
+        """n draws from the prior, (n, P): somewhere to start."""
+        return self._prior.sample(rng, n)
+
+    def __call__(self, log_theta: ArrayLike) -> Array:
+        log_theta = as_samples(log_theta, self.n_parameters)
+        value = self.log_likelihood(log_theta)
+        alive = np.isfinite(value)
+        value[alive] += self._prior(log_theta[alive])
+        return value
+
+    def log_likelihood(self, log_theta: ArrayLike) -> Array:
+        """log p(y | theta), the Jacobian included: (W, P) -> (W,)."""
+        log_theta = as_samples(log_theta, self.n_parameters)
+        value = np.full(len(log_theta), -np.inf)
+        inside = np.flatnonzero(inside_support(log_theta))
+        for rows in blocks(inside.size, self.BLOCK // (len(self.y) + 1) ** 2):
+            value[inside[rows]] = self._log_likelihood(log_theta[inside[rows]])
+        return value
+
+
 @dataclass(frozen=True, eq=False)
-class LogPosterior:
+class LogPosterior(Posterior):
     """``log_theta`` (W, d + 3) -> log-density (W,), -inf and never NaN where it is hopeless.
 
     X (n, d) in the unit cube; y (n,) standardised (see ``Standardiser``); ``prior`` replaces the
@@ -111,26 +154,6 @@ class LogPosterior:
     def n_parameters(self) -> int:
         """P = d + 3."""
         return n_parameters(self.X.shape[1])
-
-    def sample_prior(self, rng: np.random.Generator, n: int) -> Array:
-        """n draws from the prior, (n, P): somewhere to start."""
-        return self._prior.sample(rng, n)
-
-    def __call__(self, log_theta: ArrayLike) -> Array:
-        log_theta = as_samples(log_theta, self.n_parameters)
-        value = self.log_likelihood(log_theta)
-        alive = np.isfinite(value)
-        value[alive] += self._prior(log_theta[alive])
-        return value
-
-    def log_likelihood(self, log_theta: ArrayLike) -> Array:
-        """log p(y | theta), the Jacobian included: (W, P) -> (W,)."""
-        log_theta = as_samples(log_theta, self.n_parameters)
-        value = np.full(len(log_theta), -np.inf)
-        inside = np.flatnonzero(inside_support(log_theta))
-        for rows in blocks(inside.size, BLOCK // (len(self.y) + 1) ** 2):
-            value[inside[rows]] = self._log_likelihood(log_theta[inside[rows]])
-        return value
 
     def _log_likelihood(self, log_theta: Array) -> Array:
         n, d = self.X.shape

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from fitbo.entropy import MM
+from fitbo.settings import Settings
+from fitbo.space import Space
+from fitbo.study import Study
 from fitbo.surrogate import LogPosterior, condition, gpy
 from fitbo.surrogate.prior import GAP, NOISE
 
@@ -121,3 +124,40 @@ def test_a_prior_of_the_wrong_length_is_named():
 def test_gpy_is_imported_only_when_an_expression_needs_it():
     code = "import sys, fitbo.surrogate.gpy; sys.exit('GPy' in sys.modules)"
     assert run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_study_on_a_gpy_kernel_proposes_points():
+    settings = Settings(surrogate="gpy", kernel="matern52 + periodic", n_initial=4, n_samples=8)
+    study = Study(Space([(0, 1)]), settings)
+    for _ in range(6):
+        x = study.ask()[0]
+        study.tell(x, float(np.sin(12 * x[0])))
+    assert len(np.unique(study.X)) == 6
+    assert study.fit().samples.log_theta.shape[1] == 2 + 3 + 2
+    assert 0 <= study.recommend().x[0] <= 1
+    with pytest.raises(ValueError, match="kernel must combine"):
+        Settings(surrogate="gpy", kernel="matern52 + nothing")
+
+
+@pytest.mark.parametrize("etas", [1, 3])
+@pytest.mark.parametrize("module", [None, gpy])
+def test_some_of_the_thetas_predict_as_they_did_among_all(problem, module, etas):
+    make = condition if module is None else gpy.condition
+    theta = problem.log_theta if module is None else in_gpys_order(problem.log_theta, 3)
+    whole = make(problem.X, problem.y, theta, etas=etas)
+    part = whole[1::2]
+    assert part.n_samples == etas * len(theta[1::2])
+    chosen = np.arange(whole.n_samples).reshape(-1, etas)[1::2].ravel()
+    expected, actual = whole.predict(problem.candidates), part.predict(problem.candidates)
+    np.testing.assert_allclose(actual.means, expected.means[:, chosen], rtol=1e-12)
+    np.testing.assert_allclose(actual.variances, expected.variances[:, chosen], rtol=1e-12)
+
+
+def test_several_etas_agree_with_the_batched_path(problem):
+    fast = condition(problem.X, problem.y, problem.log_theta, etas=4)
+    slow = gpy.condition(problem.X, problem.y, in_gpys_order(problem.log_theta, 3), etas=4)
+    np.testing.assert_allclose(slow.eta, fast.eta, rtol=1e-8)
+    for expected, actual in zip(
+        fast.gradients(problem.candidates), slow.gradients(problem.candidates), strict=True
+    ):
+        np.testing.assert_allclose(actual, expected, rtol=1e-7, atol=1e-8 * abs(expected).max())

@@ -148,9 +148,9 @@ def test_the_empirical_mean_is_that_of_the_warped_data():
 
 def test_a_floored_latent_variance_has_no_gradient():
     latent = floored(
-        m=np.ones((2, 1)),
+        m=np.ones((2, 1, 1)),
         v=np.array([[-1e-15], [0.5]]),
-        dm=np.ones((2, 1, 3)),
+        dm=np.ones((2, 1, 1, 3)),
         dv=np.ones((2, 1, 3)),
         prior_variance=np.full((2, 1), 2.0),
     )

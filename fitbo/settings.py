@@ -1,0 +1,84 @@
+"""How a study chooses: every option in one frozen place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fitbo.acquisition import ACQUISITIONS
+from fitbo.design import DESIGNS
+from fitbo.entropy import Entropy, backend
+from fitbo.mixture import Array, Mixture
+from fitbo.surrogate import RULES, SURROGATES, Rule, kernel_of
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a study chooses.
+
+    acquisition   a name from ``fitbo.acquisition.ACQUISITIONS``
+    entropy       a backend's name, a backend, or a function of a mixture; for ``fitbo``
+    n_initial     points of the initial design; twice the dimension if None
+    n_samples     M, hyperparameter samples: pairs of theta and eta
+    etas          K, values of eta for each theta: 5 for ``fitbo``, see ``fitbo.information``, where
+                  1 is the paper's; 1 for the others
+    surrogate     ``batched``, or ``gpy`` for any kernel that GPy knows, at GPy's speed
+    kernel        a name, for ``gpy`` an expression such as ``"matern52 + periodic"``
+    rule          how g's Gaussian becomes f's: ``moment_matched`` or ``linearised``
+    resolution    for ``fitbo``: see ``fitbo.propose.indistinct``
+    exploit_every after the initial design, every how many evaluations one tests the minimum itself,
+                  the recommendation and the largest expected improvement by turns: 2 for
+                  ``fitbo``, never (0) for the others, which exploit by themselves
+    beta          for ``lcb``: how many squared deviations below the mean
+    thin          sampler's steps between ensembles kept, and after its burn-in
+    min_burn_in   sampler's steps at least, warm from the last posterior, before any is kept
+    max_burn_in   sampler's steps at most, before
+    """
+
+    acquisition: str = "fitbo"
+    entropy: str | Entropy | Callable[[Mixture], Array] = "memel"
+    n_initial: int | None = None
+    design: str = "sobol"
+    n_samples: int = 200
+    etas: int | None = None
+    surrogate: str = "batched"
+    kernel: str = "matern52"
+    rule: Rule = "moment_matched"
+    resolution: float = 0.3
+    exploit_every: int | None = None
+    beta: float = 4.0
+    thin: int = 4
+    min_burn_in: int = 4
+    max_burn_in: int = 500
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        informed = self.acquisition == "fitbo"
+        for name, usual in (("etas", 5 if informed else 1), ("exploit_every", 2 * informed)):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, usual)
+        for name, known in (
+            ("acquisition", ACQUISITIONS),
+            ("design", DESIGNS),
+            ("surrogate", SURROGATES),
+            ("rule", RULES),
+        ):
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}"
+                )
+        backend(self.entropy)
+        kernel_of(self.surrogate, self.kernel)
+        if self.n_initial is not None and self.n_initial < 1:
+            raise ValueError(f"n_initial must be at least 1, got {self.n_initial}")
+        for name in ("n_samples", "etas", "thin", "min_burn_in"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.max_burn_in < self.min_burn_in:
+            raise ValueError(
+                f"max_burn_in must be at least min_burn_in, got {self.max_burn_in} "
+                f"and {self.min_burn_in}"
+            )
+        for name in ("resolution", "beta", "seed", "exploit_every"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")

@@ -1,0 +1,59 @@
+"""The improvement that is still to be expected: what a search may be ended by.
+
+With ``b = min_i mu(x_i)`` the lowest posterior mean of f at a point told, and for each sample j of
+the posterior its Gaussian for f(x) and its minimum eta_j,
+
+    R = max_x P(x) 1/M sum_j min( E_j[max(b - f(x), 0)],  b - eta_j )
+
+is what the best further evaluation gains on average, no sample gaining more than its own minimum
+allows, and P(x) the probability that the evaluation succeeds (one where none has failed).
+
+eta by itself is no measure of what is left: ``E[b - eta]`` bounds R, but a function that a plain
+Gaussian process explains well is explained by any eta far below it. On Branin, 36 evaluations with
+100 samples, E[b - eta] rose from 16 to 310 while the best value came within 2 of the minimum.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fitbo.acquisition import ExpectedImprovement
+from fitbo.feasibility import Success, Weighted
+from fitbo.fit import Fit
+from fitbo.mixture import Mixture
+from fitbo.propose import Clock, Worth, incumbents, thinned
+from fitbo.search import search
+from fitbo.space import Space
+from fitbo.surrogate import Parabola
+
+N_STARTS, MAX_ROUNDS = 5, 20
+
+
+def expected_improvement(
+    fit: Fit, space: Space, rng: np.random.Generator, success: Success | None = None
+) -> float:
+    """R, in y's units."""
+    best = float(fit.surrogate.predict(fit.X).mean.min())
+
+    def worth(surrogate: Parabola) -> Worth | Weighted:
+        plain = Worth(surrogate, ExpectedImprovement(best), 0.0, Clock())
+        return plain if success is None else Weighted(plain, plain.value_and_grad, success)
+
+    full = worth(fit.surrogate)
+    found = search(
+        full,
+        full.value_and_grad,
+        space,
+        rng,
+        screen=worth(thinned(fit)),
+        incumbents=incumbents(fit),
+        n_starts=N_STARTS,
+        max_rounds=MAX_ROUNDS,
+    )
+    mixture = fit.surrogate.predict(found.x[None])
+    of_each = ExpectedImprovement(best)
+    M = mixture.n_components
+    gains = of_each(Mixture(mixture.means.reshape(M, 1), mixture.variances.reshape(M, 1)))
+    gain = np.minimum(gains, np.maximum(best - fit.surrogate.eta, 0.0)).mean()
+    chance = 1.0 if success is None else float(success(found.x[None])[0])
+    return float(fit.scale.scale * chance * gain)

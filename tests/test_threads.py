@@ -1,0 +1,37 @@
+"""The linear algebra of a study runs on one thread, and other code keeps its own number."""
+
+from __future__ import annotations
+
+import numpy as np
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from fitbo.settings import Settings
+from fitbo.space import Space
+from fitbo.study import Study
+from fitbo.threads import one_thread
+
+
+def blas_threads() -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_one_thread_inside_and_as_before_outside() -> None:
+    np.linalg.cholesky(np.eye(3))
+    with threadpool_limits(2, user_api="blas"):
+        assert one_thread(blas_threads)() == {1}
+        assert blas_threads() == {2}
+
+
+def test_a_studys_entropy_runs_on_one_thread() -> None:
+    seen: set[int] = set()
+
+    def entropy(mixture):
+        seen.update(blas_threads())
+        return np.log(mixture.variance)
+
+    study = Study(Space([(0, 1)]), Settings(n_initial=2, n_samples=12, entropy=entropy))
+    with threadpool_limits(2, user_api="blas"):
+        for _ in range(3):
+            x = study.ask()[0]
+            study.tell(x, float(x[0]))
+    assert seen == {1}
