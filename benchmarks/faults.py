@@ -1,0 +1,313 @@
+"""Kill -9 at random moments of a campaign, resume each time, and count what was lost.
+
+    python benchmarks/faults.py               # 50 kills, some five minutes; writes results/faults/
+    python benchmarks/faults.py --kills 3
+    python benchmarks/faults.py --blackbox    # a black box that fails: see faults_blackbox.py
+
+The campaign is a real ``python -m fitbo run``, on one process or on several, in a process group
+that is killed as a whole: mostly within a moment of its first new row, sometimes while it starts.
+Whenever it completes before its kill it is begun anew in another folder. Counted are
+
+lost        rows that were there at one kill and not, byte for byte, at the next
+cut short   evaluations begun and in no journal. The objective itself counts those begun: it notes
+            every call in a file of its own
+run twice   of these, those beyond one for each study under way
+differing   files of a completed campaign that are not those of a run nobody disturbed, apart from
+            the seconds
+
+and the exit code is 1 unless the first, the third and the last are nought.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "results" / "faults"
+CONFIG = """\
+name: faults
+problems: [{{name: branin, noise_std: 0.1}}, forrester]
+methods:
+  - {{label: MM, acquisition: fitbo, entropy: mm, samples: 16}}
+  - {{label: LogEI, acquisition: logei, samples: 16}}
+seeds: {seeds}
+budget: {budget}
+initial: {{n: 4}}
+"""
+EXECUTORS = {"serial": 1, "processes": 2}  # and how many studies each has under way
+# Python imports this in every process that it starts, workers too.
+COUNTER = """\
+import os
+import sys
+
+def count():
+    from fitbo.problems.black_box import Problem
+
+    observe = Problem.observe
+
+    def counted(self, x, rng):
+        log = os.open({log!r}, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        os.write(log, (self.name + " " + repr([float(each) for each in x]) + "\\n").encode())
+        os.close(log)
+        return observe(self, x, rng)
+
+    Problem.observe = counted
+
+if not any("resource_tracker" in each for each in sys.orig_argv):  # which evaluates nothing
+    count()
+"""
+STARTING = 0.2  # share of the kills that may come before the first new evaluation
+SPAN = 1.5  # seconds after it within which the others come
+STARTUP = 3.0  # seconds after the start within which the former come
+
+
+@dataclass(frozen=True)
+class Kill:
+    """What one kill did."""
+
+    executor: str
+    rows: int  # new whole lines since the kill before
+    torn: int  # journals whose last line it tore
+    cut: int  # evaluations begun and not written
+    twice: int  # of them, those beyond one a worker
+    lost: int  # rows that were there before
+
+
+class Campaign:
+    """A campaign in a folder of its own, with a count of its evaluations."""
+
+    def __init__(self, folder: Path, seeds: int, budget: int) -> None:
+        folder.mkdir(parents=True)
+        self.folder, self.log = folder, folder / "evaluations.log"
+        self.config = folder / "faults.yaml"
+        self.config.write_text(CONFIG.format(seeds=seeds, budget=budget))
+        (folder / "sitecustomize.py").write_text(COUNTER.format(log=str(self.log)))
+        self.kept: dict[Path, bytes] = {}
+        self.cut = 0
+
+    def start(self, executor: str) -> subprocess.Popen[bytes]:
+        kind = [f"executor.kind={executor}", f"executor.workers={EXECUTORS[executor]}"]
+        settings = [f"output={self.folder / 'out'}", *kind]
+        overrides = [part for each in settings for part in ("--set", each)]
+        return subprocess.Popen(
+            [sys.executable, "-m", "fitbo", "run", str(self.config), "--no-report", *overrides],
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join([str(self.folder), str(ROOT)]),
+                "OMP_NUM_THREADS": "1",
+            },
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def journals(self) -> dict[Path, bytes]:
+        """The whole lines of every journal."""
+        found = sorted((self.folder / "out").rglob("*.jsonl"))
+        return {path: _whole_lines(path.read_bytes()) for path in found}
+
+    def torn(self) -> int:
+        return sum(
+            path.read_bytes() != lines for path, lines in self.journals().items() if path.exists()
+        )
+
+    def n_rows(self) -> int:
+        return sum(map(_n_rows, self.journals().values()))
+
+    def count(self) -> tuple[int, int, int]:
+        """Since the last count: new rows, evaluations cut short, and rows lost."""
+        now = self.journals()
+        lost = sum(_n_lost(lines, now.get(path, b"")) for path, lines in self.kept.items())
+        rows = sum(map(_n_rows, now.values()))
+        new = rows - sum(map(_n_rows, self.kept.values()))
+        begun = self.log.read_bytes().count(b"\n") if self.log.exists() else 0
+        cut = begun - rows - self.cut
+        self.kept, self.cut = now, begun - rows
+        return new, cut, lost
+
+    def check_points(self) -> None:
+        """The objective saw every point of the journals, and as many more as were cut short."""
+        seen: dict[str, int] = {}
+        for line in self.log.read_text().splitlines():
+            seen[line] = seen.get(line, 0) + 1
+        for lines in self.journals().values():
+            header, *rows = map(json.loads, lines.splitlines())
+            for row in rows:
+                point = f"{header['problem']['name']} {row['x']!r}"
+                seen[point] = seen.get(point, 0) - 1
+        _require(min(seen.values()) >= 0, "a journal holds an evaluation that was never made")
+        _require(sum(seen.values()) == self.cut, "the points do not add up")
+
+    def results(self) -> dict[str, bytes]:
+        """What must not depend on the kills: every file of the results, without the seconds."""
+        out = self.folder / "out"
+        files = sorted(path for path in out.rglob("*") if path.is_file())
+        strip = re.compile(rb', "seconds": \{[^{}]*\}')
+        return {str(path.relative_to(out)): strip.sub(b"", path.read_bytes()) for path in files}
+
+
+def one_kill(campaign: Campaign, executor: str, rng: np.random.Generator) -> Kill | None:
+    """Start or resume the campaign and kill it; None if it was complete before."""
+    starting = rng.random() < STARTING
+    delay = rng.uniform(0, STARTUP if starting else SPAN)
+    rows = campaign.n_rows()
+    process = campaign.start(executor)
+    while not starting and campaign.n_rows() == rows and process.poll() is None:
+        time.sleep(0.005)
+    try:
+        process.wait(delay)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+    _, errors = process.communicate()
+    while _alive(process.pid):
+        time.sleep(0.005)
+    if process.returncode == 0:
+        return None
+    _require(process.returncode == -signal.SIGKILL, errors.decode(errors="replace"))
+    torn = campaign.torn()
+    rows, cut, lost = campaign.count()
+    return Kill(executor, rows, torn, cut, max(0, cut - EXECUTORS[executor]), lost)
+
+
+def run(
+    kills: int, seed: int, seeds: int, budget: int, folder: Path
+) -> tuple[list[Kill], int, int]:
+    """That many kills, the campaigns completed, and how many of their files differ."""
+    rng = np.random.default_rng(seed)
+    undisturbed = Campaign(folder / "undisturbed", seeds, budget)
+    _complete(undisturbed)
+    undisturbed.count()
+    undisturbed.check_points()
+    expected = undisturbed.results()
+    done: list[Kill] = []
+    complete = differing = 0
+    campaign = Campaign(folder / str(complete), seeds, budget)
+    while len(done) < kills:
+        kill = one_kill(campaign, str(rng.choice(list(EXECUTORS))), rng)
+        if kill is not None:
+            done.append(kill)
+            print(f"{len(done):3d} {kill}", flush=True)
+            if len(done) < kills:
+                continue
+            _complete(campaign)
+        _, cut, lost = campaign.count()
+        _require(cut == lost == 0, f"{cut} evaluations cut short and {lost} lost without a kill")
+        campaign.check_points()
+        found = campaign.results()
+        unlike = sum(found.get(name) != expected.get(name) for name in found | expected)
+        complete, differing = complete + 1, differing + unlike
+        print(f"campaign {complete} complete, {unlike} files differ", flush=True)
+        campaign = Campaign(folder / str(complete), seeds, budget)
+    return done, complete, differing
+
+
+def table(kills: list[Kill], complete: int, differing: int, seconds: float) -> str:
+    """Markdown."""
+    lines = [
+        "| executor | kills | before a new row | new rows | torn | cut short | run twice | lost |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for executor in (*EXECUTORS, "all"):
+        mine = [kill for kill in kills if executor in (kill.executor, "all")]
+        sums = [
+            sum(getattr(kill, name) for kill in mine)
+            for name in ("rows", "torn", "cut", "twice", "lost")
+        ]
+        cells = [executor, len(mine), sum(kill.rows == 0 for kill in mine), *sums]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    lines += [
+        "",
+        f"Campaigns completed across these kills: {complete}. Their files that differ from those "
+        f"of a run nobody disturbed, apart from the seconds: {differing}. {seconds:.0f} s in all.",
+        "",
+        "*Cut short*: evaluations under way at a kill, which were made again; *run twice*: those "
+        "beyond one for each study under way; *lost*: rows that had been written.",
+        "",
+        "    python benchmarks/faults.py",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _complete(campaign: Campaign) -> None:
+    process = campaign.start("serial")
+    _, errors = process.communicate()
+    _require(process.returncode == 0, errors.decode(errors="replace"))
+
+
+def _whole_lines(data: bytes) -> bytes:
+    return data[: data.rfind(b"\n") + 1]
+
+
+def _n_rows(lines: bytes) -> int:
+    return max(0, lines.count(b"\n") - 1)
+
+
+def _n_lost(before: bytes, after: bytes) -> int:
+    """Lines of ``before`` from the first that ``after`` does not have in its place."""
+    old, new = before.splitlines(), after.splitlines()
+    pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))
+    return len(old) - len(list(pairs))
+
+
+def _alive(group: int) -> bool:
+    """Whether a process of the group has not ended; Linux."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, pgrp = stat.read_text().rpartition(")")[2].split()[:3]
+        except (OSError, ValueError):  # it ended while we looked
+            continue
+        if int(pgrp) == group and state not in "ZX":
+            return True
+    return False
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise SystemExit(f"FAILED: {message}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, default=2, help="of the campaign: 4 studies each")
+    parser.add_argument("--budget", type=int, default=40)
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    started = time.perf_counter()
+    folder = Path(tempfile.mkdtemp(prefix="fitbo-faults-"))
+    kills, complete, differing = run(
+        options.kills, options.seed, options.seeds, options.budget, folder
+    )
+    text = table(kills, complete, differing, time.perf_counter() - started)
+    print(text)
+    options.output.mkdir(parents=True, exist_ok=True)
+    (options.output / "table.md").write_text(text)
+    _require(differing == 0, f"files differ, see {folder}")
+    _require(
+        not any(kill.lost or kill.twice for kill in kills), "evaluations were lost or repeated"
+    )
+    shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    if "--blackbox" in sys.argv:
+        import faults_blackbox  # beside this file
+
+        raise SystemExit(faults_blackbox.main([a for a in sys.argv[1:] if a != "--blackbox"]))
+    main()

@@ -1,0 +1,130 @@
+"""Dataclasses to plain data, what differs between two, and the JSON Schema of their files."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import MISSING
+from typing import Any, get_args, get_origin
+
+from fitbo.decode.error import join, shown
+from fitbo.decode.hints import (
+    Key,
+    Pattern,
+    Range,
+    Short,
+    bare_key,
+    choices,
+    keys_of,
+    union_arms,
+    unwrapped,
+)
+
+
+def encode(value: Any) -> Any:
+    """Plain JSON types, keys in the order of the fields, a registry's options among them."""
+    if dataclasses.is_dataclass(value):
+        registry = getattr(value, "registry", None)
+        plain: dict[str, Any] = {}
+        for f in dataclasses.fields(value):
+            item = encode(getattr(value, f.name))
+            plain |= item if registry and f.name == registry.into else {f.name: item}
+        return plain
+    if isinstance(value, tuple | list):
+        return [encode(item) for item in value]
+    if isinstance(value, dict):
+        return {key: encode(item) for key, item in value.items()}
+    return value
+
+
+def differences(old: Any, new: Any, path: str = "") -> list[str]:
+    """The key paths at which two trees of plain data differ, with both values."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        pairs = [(join(path, k), old.get(k, MISSING), new.get(k, MISSING)) for k in old | new]
+    elif isinstance(old, list) and isinstance(new, list):
+        n = max(len(old), len(new))
+        longer = [[*side, *[MISSING] * (n - len(side))] for side in (old, new)]
+        pairs = [(f"{path}[{i}]", a, b) for i, (a, b) in enumerate(zip(*longer, strict=True))]
+    elif old == new and isinstance(old, bool) == isinstance(new, bool):
+        return []
+    else:
+        was, now = ("absent" if x is MISSING else shown(x) for x in (old, new))
+        return [f"{path}: was {was}, is {now}"]
+    return [line for below, a, b in pairs for line in differences(a, b, below)]
+
+
+def json_schema(kind: Any, title: str) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of the files that ``decode(..., kind)`` accepts.
+
+    It states what can be stated key by key: what depends on several keys is left to the decoder.
+    """
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
+    return head | _schema(kind)
+
+
+def _schema(hint: Any) -> dict[str, Any]:
+    base, notes = unwrapped(hint)
+    arms = union_arms(base)
+    if len(arms) > 1:
+        schema: dict[str, Any] = {"anyOf": [_schema(arm) for arm in arms]}
+    elif choices(hint):
+        schema = {"enum": list(choices(hint))}
+    elif dataclasses.is_dataclass(base):
+        schema = _dataclass_schema(base)
+    elif get_origin(base) is tuple:
+        schema = {"type": "array", "items": _schema(get_args(base)[0])}
+    elif get_origin(base) is dict:
+        schema = {"type": "object", "additionalProperties": _schema(get_args(base)[1])}
+    else:
+        names = {bool: "boolean", int: "integer", float: "number", str: "string"}
+        names[type(None)] = "null"
+        schema = {"type": names[base]} if base in names else {}
+    for note in notes:
+        if isinstance(note, Range):
+            limits = {"minimum": note.least, "maximum": note.most}
+            schema |= {name: limit for name, limit in limits.items() if limit is not None}
+        elif isinstance(note, Pattern):
+            schema["pattern"] = f"^(?:{note.regex})$"
+        elif isinstance(note, Short):
+            schema = {"oneOf": [_schema(note.hint), schema]}
+    return schema
+
+
+def _dataclass_schema(kind: Any) -> dict[str, Any]:
+    keys, registry, bare = keys_of(kind), getattr(kind, "registry", None), bare_key(kind)
+    if registry is None:
+        whole = _object_schema(keys)
+        name = _schema(keys[bare].hint) if bare else {}
+    else:
+        # No name holds a character that means something in a regular expression.
+        names = {name: f"^{name}{registry.suffix}$" for name in registry.names()}
+        variants = []
+        for known, pattern in names.items():
+            exact = {"type": "string", "pattern": pattern} if registry.suffix else {"const": known}
+            variant = _object_schema(keys | dict(registry.keys(known)))
+            variant["properties"][registry.by] = {"description": keys[registry.by].doc} | exact
+            if known != keys[registry.by].default:
+                variant["required"] = sorted({*variant["required"], registry.by})
+            variants.append({"description": registry.about(known)} | variant)
+        whole = {"anyOf": variants}
+        name = {"enum": list(names)}
+        if registry.suffix:
+            name = {"anyOf": [name, {"type": "string", "pattern": "|".join(names.values())}]}
+    whole = {"description": (kind.__doc__ or "").strip().split("\n")[0]} | whole
+    return {"oneOf": [name, whole]} if bare else whole
+
+
+def _object_schema(keys: Mapping[str, Key]) -> dict[str, Any]:
+    properties = {}
+    for name, key in keys.items():
+        about: dict[str, Any] = {"description": key.doc} if key.doc else {}
+        if key.default is not MISSING:
+            about["default"] = encode(key.default)
+        properties[name] = _schema(key.hint) | about
+    required = [name for name, key in keys.items() if key.default is MISSING]
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }

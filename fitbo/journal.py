@@ -1,0 +1,123 @@
+"""A study's journal: one JSON object a line, on disk before the next evaluation begins.
+
+The first line is the header, what the study is; every other line one evaluation. Lines are only
+ever appended, each flushed and fsync'd, so a study killed at any moment has lost at most the
+evaluation under way. A last line that the kill has torn is no line: it is dropped on reading and
+cut off before the next one is written.
+
+One process at a time writes a journal: it holds an advisory lock on the file, which the kernel
+gives up for it however it dies.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+FORMAT = 1
+
+
+class Busy(Exception):
+    """Another process is writing this journal."""
+
+
+@dataclass(frozen=True)
+class Journal:
+    """What a journal holds: its header and a row for each evaluation."""
+
+    header: dict[str, Any]
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+
+def read(path: Path) -> Journal:
+    """The journal at ``path``, without a torn last line."""
+    journal, _ = _parse(Path(path).read_bytes(), path)
+    if journal is None:
+        raise ValueError(f"{path} must begin with a header line, and holds no whole line")
+    return journal
+
+
+class Writer:
+    """Appends to a journal that it has locked; a context manager.
+
+    ``journal`` is what the file held when it was opened, None if it is new. A journal that another
+    process is writing raises ``Busy``.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        # Unbuffered, and created if need be without losing what is there.
+        self._file: BinaryIO = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o644), "r+b", 0)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.journal, end = _parse(self._file.read(), path)
+            self._file.truncate(end)
+            self._file.seek(end)
+            if self.journal is None:
+                _sync_directory(path.parent)
+        except BlockingIOError:
+            self._file.close()
+            raise Busy(f"{path} is being written by another process") from None
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    def append(self, line: Mapping[str, Any]) -> None:
+        """One more line, on the disk when this returns."""
+        data = json.dumps(line, allow_nan=False, separators=(", ", ": ")).encode() + b"\n"
+        written = 0
+        while written < len(data):
+            written += self._file.write(data[written:])
+        os.fsync(self._file.fileno())
+
+
+def _sync_directory(path: Path) -> None:
+    """A new file's name is in its directory, which is written apart from the file."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _parse(data: bytes, path: Path) -> tuple[Journal | None, int]:
+    """What the bytes hold, and where their last whole line ends."""
+    lines: list[dict[str, Any]] = []
+    end = 0
+    *whole, rest = data.split(b"\n")  # by that byte alone: a torn line may hold any other
+    found = [*whole, rest] if rest else whole
+    for number, line in enumerate(found, start=1):
+        try:
+            value = json.loads(line) if number <= len(whole) else None
+        except ValueError:  # neither JSON nor UTF-8
+            value = None
+        if not isinstance(value, dict):
+            if number == len(found):
+                break
+            raise ValueError(
+                f"{path}:{number} must be a JSON object, got {line[:60]!r}: something else has "
+                f"changed the file, restore it or move it away"
+            )
+        lines.append(value)
+        end += len(line) + 1
+    if not lines:
+        return None, 0
+    return Journal(lines[0], lines[1:]), end

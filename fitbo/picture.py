@@ -1,0 +1,81 @@
+"""The paper's one-dimensional picture, of the journals of a campaign on a problem of one dimension.
+
+The methods of one seed share their initial design, and so the posterior given it: drawn are that
+posterior, and what each method makes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from fitbo.build import build_problem
+from fitbo.campaign import Task, replay
+from fitbo.config import from_dict
+from fitbo.figures import AcquisitionCurve, Picture, figure_1d
+from fitbo.journal import read
+from fitbo.propose import worth
+from fitbo.regret import Run
+
+GRID = 501
+
+
+def picture_figure(methods: Mapping[str, Sequence[Run]]) -> Figure | None:
+    """Surrogate and acquisitions after the initial design; None unless there is such a picture.
+
+    Of the first seed whose every journal goes beyond its initial design.
+    """
+    header = next(iter(methods.values()))[0].header
+    if header["problem"]["dim"] != 1:
+        return None
+    seeds = [{run.seed: run for run in runs if len(run) > run.initial} for runs in methods.values()]
+    common = set.intersection(*[set(runs) for runs in seeds])
+    if not common:
+        return None
+    chosen = dict(zip(methods, [runs[min(common)] for runs in seeds], strict=True))
+    picture, curves = None, []
+    for label, run in chosen.items():
+        task = task_of(run.header)
+        problem = build_problem(task.campaign, task.problem)
+        rows = read(run.path).rows
+        study, _ = replay(task, problem, rows[: run.initial], {})
+        if picture is not None and not np.array_equal(picture.X, study.X[:, 0]):
+            return None  # of campaigns with other designs, which have no posterior in common
+        fit = study.fit()
+        cube = np.linspace(0.0, 1.0, GRID)[:, None]
+        x = study.space.from_cube(cube)
+        value = worth(fit, fit.surrogate, study.settings, study.search_rng())
+        curves.append(AcquisitionCurve(label, value(cube), rows[run.initial]["x"][0]))
+        if picture is None:
+            predicted = fit.scale.restore(fit.surrogate.predict(cube))
+            picture = Picture(
+                name=f"{problem.name} after {run.initial} evaluations",
+                x=x[:, 0],
+                truth=problem.fun(x),
+                mean=predicted.mean,
+                deviation=np.sqrt(predicted.variance),
+                X=study.X[:, 0],
+                y=study.y,
+            )
+    if picture is None:
+        return None
+    alike = {run.header["method"]["acquisition"] for run in chosen.values()} == {"fitbo"}
+    return figure_1d(picture, curves, normalise=not alike)
+
+
+def task_of(header: Mapping[str, Any]) -> Task:
+    """The study that a journal's header describes."""
+    problem = {key: value for key, value in header["problem"].items() if key != "minimum"}
+    data = {
+        "name": header["campaign"],
+        "problems": [problem],
+        "methods": [header["method"]],
+        "seeds": [header["seed"]],
+        "budget": header["budget"],
+        "initial": header["initial"],
+    }
+    campaign = from_dict(data)
+    return Task(campaign, campaign.problems[0], campaign.methods[0], campaign.seeds[0])

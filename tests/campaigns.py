@@ -1,0 +1,109 @@
+"""Small campaigns, their journals without the timings, and the processes that write them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+import yaml
+
+from fitbo.campaign import Task, tasks
+from fitbo.config import Campaign, from_dict
+
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "problems": ["branin"],
+    "methods": [{"label": "MM", "acquisition": "fitbo", "entropy": "mm", "samples": 12}],
+    "seeds": 1,
+    "budget": 7,
+    "initial": {"n": 3},
+    "executor": "serial",
+}
+MANY: dict[str, Any] = {"problems": ["branin", "forrester"], "seeds": 2}
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.getcwd()}
+
+
+def campaign(output: Path, **changes: Any) -> Campaign:
+    return from_dict({**SMALL, "output": str(output), **changes})
+
+
+def one_task(output: Path, **changes: Any) -> Task:
+    return tasks(campaign(output, **changes))[0]
+
+
+def write_config(output: Path, **changes: Any) -> Path:
+    """A file of that campaign, beside its results."""
+    path = output.with_suffix(".yaml")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump({**SMALL, "output": str(output), **changes}))
+    return path
+
+
+def timeless(path: Path) -> bytes:
+    """A journal's bytes but for the seconds."""
+    data, found = re.subn(rb', "seconds": \{[^{}]*\}(?=\}\n)', b"", path.read_bytes())
+    assert found == max(0, data.count(b"\n") - 1), f"{path} has rows without seconds"
+    return data
+
+
+def journals(output: Path) -> dict[str, bytes]:
+    """Every journal below a folder, by its path there, without the seconds."""
+    return {str(p.relative_to(output)): timeless(p) for p in sorted(output.rglob("*.jsonl"))}
+
+
+def n_rows(path: Path) -> int:
+    return max(0, path.read_bytes().count(b"\n") - 1) if path.exists() else 0
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 60) -> Any:
+    """What the condition returns once it is true; an error if it never is."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"{condition} was not met in {seconds} seconds")
+
+
+def start(arguments: Sequence[str], **options: Any) -> subprocess.Popen[str]:
+    """``python -m fitbo`` with these arguments, in a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "fitbo", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+        start_new_session=True,
+        **options,
+    )
+
+
+def alive(group: int) -> list[str]:
+    """The processes of a group that have not ended; what nobody has reaped has."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(f"{process.pid} {' '.join(process.cmdline())}")
+        except (psutil.Error, ProcessLookupError):  # it ended while we looked
+            continue
+    return found
+
+
+def holder(path: Path) -> psutil.Process | None:
+    """The descendant of this process that has a file open."""
+    for process in psutil.Process().children(recursive=True):
+        try:
+            if any(file.path == str(path) for file in process.open_files()):
+                return process
+        except psutil.Error:
+            continue
+    return None
