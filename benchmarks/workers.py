@@ -1,0 +1,113 @@
+"""Four workers on a slow objective: time against the ideal, regret against one worker's.
+
+    python benchmarks/workers.py                        # writes results/workers/
+    python benchmarks/workers.py --budget 20 --seeds 1  # a look
+
+The objective is Hartmann-6D after a sleep of one second, on a pool of processes. The ideal time of
+n evaluations on k workers is ceil(n/k) seconds; what is above it is the optimiser's own thinking
+while workers are idle, and the pool's. The sequential run does not sleep, for its regret is the
+same; the simple regret of both is that of the best value observed.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+
+import argparse
+import csv
+import math
+import platform
+import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import fitbo
+from fitbo.problems import problem
+
+RESULTS = Path(__file__).parent.parent / "results" / "workers"
+PROBLEM = problem("hartmann6")
+
+
+def objective(x: np.ndarray, seconds: float) -> float:
+    time.sleep(seconds)
+    return PROBLEM(x)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--budget", type=int, default=100)
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--samples", type=int, default=200)
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    rows = [run(arguments, seed) for seed in range(arguments.seeds)]
+    write(rows, arguments)
+
+
+def run(arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
+    n, k = arguments.budget, arguments.workers
+    common: dict[str, Any] = {"n_calls": n, "seed": seed, "n_samples": arguments.samples}
+    with ProcessPoolExecutor(k, mp_context=get_context("spawn")) as pool:
+        list(pool.map(objective, [np.zeros(6)] * 2 * k, [0.5] * 2 * k))  # every worker is awake
+        started = time.perf_counter()
+        marks: list[float] = []
+        together = fitbo.minimize(
+            partial(objective, seconds=arguments.seconds),
+            PROBLEM.bounds,
+            executor=pool,
+            n_workers=k,
+            callback=lambda _: marks.append(time.perf_counter() - started),
+            **common,
+        )
+    alone = fitbo.minimize(PROBLEM, PROBLEM.bounds, **common)
+    ideal = math.ceil(n / k) * arguments.seconds
+    row = {
+        "seed": seed,
+        "seconds": marks[-1],
+        "ideal": ideal,
+        "ratio": marks[-1] / ideal,
+        "regret": together.fun - PROBLEM.minimum,
+        "sequential_regret": alone.fun - PROBLEM.minimum,
+    }
+    print({key: round(value, 5) for key, value in row.items()}, flush=True)
+    return row
+
+
+def write(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
+    regret, sequential = (
+        float(np.median([row[name] for row in rows])) for name in ("regret", "sequential_regret")
+    )
+    ratio = float(np.median([row["ratio"] for row in rows]))
+    lines = [
+        "# Several workers",
+        "",
+        f"Made by `python benchmarks/workers.py --budget {arguments.budget} --workers "
+        f"{arguments.workers} --seconds {arguments.seconds:g} --seeds {arguments.seeds} --samples "
+        f"{arguments.samples}`, Python {platform.python_version()}, numpy {np.__version__}, "
+        f"{os.cpu_count()} cores.",
+        "",
+        "| workers | time / ideal time | median regret | sequential | ratio |",
+        "| --- | --- | --- | --- | --- |",
+        f"| {arguments.workers} | {ratio:.2f} | {regret:.3g} | {sequential:.3g} "
+        f"| {regret / sequential:.2f} |",
+    ]
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    (arguments.output / "table.md").write_text("\n".join(lines) + "\n")
+    with (arguments.output / "runs.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

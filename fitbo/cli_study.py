@@ -1,0 +1,381 @@
+"""The commands for one study: run, ask, tell, status, import, export, report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from fitbo import study_file
+from fitbo.journal import Busy
+from fitbo.study_file import StudyFile
+
+OK, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+
+
+def register(commands: Any) -> None:
+    """Add the commands that only a study has to the parser of ``fitbo``."""
+    one = commands.add_parser("ask", help="the next points of a study, to evaluate by hand")
+    one.add_argument("study", metavar="STUDY", help="a YAML file of one study")
+    one.add_argument("-n", type=int, default=1, help="how many; they are spread out")
+    one.add_argument("--json", action="store_true", help="one JSON object a line")
+    one.set_defaults(command=ask)
+
+    two = commands.add_parser("tell", help="what came of a point of a study")
+    two.add_argument("study", metavar="STUDY", help="a YAML file of one study")
+    which = two.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "--set", nargs="+", metavar="NAME=VALUE", help="the point: --set alpha=0.1 beta=3"
+    )
+    which.add_argument("--id", type=int, help="the point by the number that ask gave it")
+    what = two.add_mutually_exclusive_group(required=True)
+    what.add_argument("--value", help="its value")
+    what.add_argument(
+        "--failed",
+        nargs="?",
+        const="failed",
+        metavar="REASON",
+        help="that it has no value, and why",
+    )
+    what.add_argument(
+        "--forget", action="store_true", help="that a point asked for will not be evaluated"
+    )
+    # By default -1e-3 is taken for an option, and only -0.001 for a number.
+    two._negative_number_matcher = re.compile(r"-(\d|\.\d|inf|nan)")
+    two.set_defaults(command=tell)
+
+    three = commands.add_parser("status", help="how a study stands")
+    three.add_argument("study", metavar="STUDY", help="a YAML file of one study")
+    three.add_argument("--json", action="store_true", help="as one JSON object")
+    three.set_defaults(command=status)
+
+    four = commands.add_parser("import", help="tell a study what a CSV file holds")
+    four.add_argument("study", metavar="STUDY", help="a YAML file of one study")
+    four.add_argument("table", type=Path, metavar="DATA.csv", help="columns: parameters and value")
+    four.set_defaults(command=take_in)
+
+    five = commands.add_parser("export", help="a study's points and values as CSV")
+    five.add_argument("study", metavar="STUDY", help="a YAML file of one study")
+    five.add_argument("table", type=Path, nargs="?", metavar="OUT.csv", help="left out: printed")
+    five.set_defaults(command=export)
+
+
+def run(options: argparse.Namespace, console: Console, errors: Console) -> int:
+    """``fitbo run`` on a study's file."""
+    from fitbo import laboratory
+
+    path = Path(options.config)
+    config = study_file.load(path, options.set)
+    study_file.build_objective(config, path.parent)
+    study_file.check_objective(config, path.parent, str(path))
+    command = f"fitbo run {options.config}" + "".join(f" --set {each}" for each in options.set)
+    if not options.quiet:
+        _say(console, announcement(config))
+    watch = None if options.quiet else _watch(console, config)
+    try:
+        with _told_to_end(), _not_busy():
+            summary = laboratory.run(config, path.parent, watch=watch)
+    except KeyboardInterrupt:
+        errors.print("stopped; nothing told is lost. To go on where it stopped:")
+        errors.print(f"    {command}", markup=False)
+        if any(t is not threading.main_thread() and not t.daemon for t in threading.enumerate()):
+            # Functions that were given up: Python would wait for them, and the journal is closed.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(INTERRUPTED)
+        return INTERRUPTED
+    _print_summary(console, config, summary)
+    if not options.no_report and summary.told:
+        from fitbo.study_report import write_study_report
+
+        _say(console, f"report: {write_study_report(config)}")
+    failures = config.max_failures is not None and summary.failed >= config.max_failures
+    return FAILED if failures or not summary.told else OK
+
+
+def ask(options: argparse.Namespace, console: Console, errors: Console) -> int:
+    """``fitbo ask``."""
+    from fitbo.notebook import open_notebook
+    from fitbo.space import Exhausted
+
+    config = study_file.load(options.study)
+    if options.n < 1:
+        raise ValueError(f"-n must be at least 1, got {options.n}")
+    asked = []
+    code = OK
+    with _not_busy(), open_notebook(config) as notebook:
+        try:
+            for _ in range(options.n):
+                asked.append(notebook.ask("ask"))
+        except Exhausted as error:
+            errors.print(str(error), markup=False, highlight=False)
+            code = FAILED
+        begun = sum(entry.state != "forgotten" for entry in notebook.entries.values())
+    if begun > config.budget:
+        errors.print(
+            f"note: the budget is {config.budget}, and this is evaluation {begun}", highlight=False
+        )
+    if options.json:
+        for entry in asked:
+            print(json.dumps({"id": entry.id, "point": entry.point}, ensure_ascii=False))
+    elif asked:
+        _print_points(console, {entry.id: entry.point for entry in asked})
+        point = " ".join(_assignment(name, value) for name, value in asked[0].point.items())
+        _say(
+            console,
+            f"\nto tell: fitbo tell {shlex.quote(options.study)} --id {asked[0].id} --value Y",
+        )
+        _say(console, f"     or: fitbo tell {shlex.quote(options.study)} --set {point} --value Y")
+    return code
+
+
+def tell(options: argparse.Namespace, console: Console, errors: Console) -> int:
+    """``fitbo tell``."""
+    from fitbo.notebook import open_notebook
+    from fitbo.objectives.outcome import clip
+    from fitbo.study_table import parse_point, parse_value
+
+    config = study_file.load(options.study)
+    space = study_file.build_space(config)
+    # What can be wrong is found before a journal is made.
+    value = None if options.value is None else parse_value(options.value)
+    point = None if options.set is None else parse_point(space, _assignments(options.set))
+    with _not_busy(), open_notebook(config, fits=False) as notebook:
+        pending = {entry.id: entry for entry in notebook.pending()}
+        if point is not None:
+            entry = notebook.entry_of(point, "tell")
+        elif options.id in pending:
+            entry = pending[options.id]
+        else:
+            listed = ", ".join(map(str, pending)) or "none"
+            raise ValueError(f"--id must be of a pending point, {listed}, got {options.id}")
+        if options.forget:
+            if entry.id not in pending:
+                raise ValueError("--forget must be of a point that was asked for, and this was not")
+            notebook.forget(entry)
+        elif value is not None:
+            notebook.told(entry, value, source="tell")
+        else:
+            notebook.failed(entry, clip(options.failed) or "failed", source="tell")
+        left = [other for other in notebook.pending() if other.id != entry.id]
+    asked = "" if entry.id in pending else ", a point that was not asked for"
+    what = "forgotten" if options.forget else ("failed" if value is None else f"{value:g}")
+    _say(console, f"{entry.id}: {what}{asked}; {len(left)} pending")
+    return OK
+
+
+def status(options: argparse.Namespace, console: Console, errors: Console) -> int:
+    """``fitbo status``."""
+    from fitbo import laboratory
+    from fitbo.notebook import read_notebook
+
+    config = study_file.load(options.study)
+    notebook = read_notebook(config)
+    summary = laboratory.status(notebook)
+    if not options.json:
+        if not notebook.rows:
+            _say(console, f"{config.name}: nothing asked and nothing told yet")
+            return OK
+        _print_summary(console, config, summary)
+        return OK
+    best, found = summary.best, summary.recommended
+    print(
+        json.dumps(
+            {
+                "name": config.name,
+                "journal": str(config.journal),
+                "budget": config.budget,
+                "told": summary.told,
+                "failed": summary.failed,
+                "pending": [{"id": e.id, "point": e.point} for e in summary.pending],
+                "best": best and {"id": best.id, "point": best.point, "value": best.value},
+                "recommended": found
+                and {"point": found.point, "mean": found.mean, "deviation": found.deviation},
+                "eta": summary.eta,
+                "stopped": summary.stopped,
+            },
+            ensure_ascii=False,
+        )
+    )
+    return OK
+
+
+def take_in(options: argparse.Namespace, console: Console, errors: Console) -> int:
+    """``fitbo import``."""
+    from fitbo import study_table
+    from fitbo.notebook import open_notebook
+
+    config = study_file.load(options.study)
+    lines = study_table.read_table(options.table, study_file.build_space(config))
+    with _not_busy(), open_notebook(config, fits=False) as notebook:
+        new, old = study_table.take_in(notebook, lines)
+    known = f"; {old} were there already" if old else ""
+    _say(console, f"{new} imported{known}")
+    return OK
+
+
+def export(options: argparse.Namespace, console: Console, errors: Console) -> int:
+    """``fitbo export``."""
+    from fitbo.notebook import read_notebook
+    from fitbo.study_table import written_table
+
+    config = study_file.load(options.study)
+    if not config.journal.exists():
+        raise ValueError(
+            f"{config.name} has no journal yet, {config.journal}: run or tell it first"
+        )
+    notebook = read_notebook(config, fits=False)
+    text = written_table(list(config.space), notebook.entries.values())
+    if options.table is None:
+        print(text, end="")
+    else:
+        part = options.table.with_name(options.table.name + ".part")
+        part.write_text(text, encoding="utf-8", newline="")
+        os.replace(part, options.table)
+        _say(console, f"{len(notebook.entries)} lines to {options.table}")
+    return OK
+
+
+def report(config: StudyFile, output: Path | None, console: Console) -> int:
+    """``fitbo report`` on a study's file or journal."""
+    from fitbo.study_report import write_study_report
+
+    _say(console, f"report: {write_study_report(config, output)}")
+    return OK
+
+
+def validate(path: str, overrides: list[str], console: Console) -> int:
+    """``fitbo validate`` on a study's file."""
+    config = study_file.load(path, overrides)
+    study_file.check_objective(config, Path(path).parent, path)
+    _say(console, f"{path}: {announcement(config)}")
+    return OK
+
+
+def announcement(config: StudyFile) -> str:
+    """The study in one line."""
+    kinds = f"{len(config.space)} parameter{'s' if len(config.space) != 1 else ''}"
+    where: str = config.executor.kind
+    where += f" x {config.executor.workers}" if config.executor.workers else ""
+    return (
+        f"{config.name}: one study of {kinds}, {config.budget} evaluations ({where}), "
+        f"in {config.directory}"
+    )
+
+
+@contextmanager
+def _told_to_end() -> Iterator[None]:
+    """SIGTERM as Ctrl-C, so that no program is left running."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _not_busy() -> Iterator[None]:
+    try:
+        yield
+    except Busy as error:
+        raise ValueError(f"{error}: wait until it has ended, or end it") from None
+
+
+def _assignments(texts: list[str]) -> dict[str, str]:
+    """``alpha=0.1`` -> alpha, 0.1."""
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ValueError(f"--set must be NAME=VALUE, as in alpha=0.1, got {text!r}")
+        if name.strip() in pairs:
+            raise ValueError(f"--set must name {name.strip()} once, got it twice")
+        pairs[name.strip()] = value
+    return pairs
+
+
+def _assignment(name: str, value: Any) -> str:
+    from fitbo.objectives.command import written
+
+    return shlex.quote(f"{name}={written(value)}")
+
+
+def _watch(console: Console, config: StudyFile) -> Callable[..., None]:
+    """A line for each outcome."""
+    best = float("inf")
+
+    def show(notebook: Any, entry: Any, outcome: Any) -> None:
+        nonlocal best
+        entries = notebook.entries.values()
+        done = sum(each.order >= 0 for each in entries)
+        best = min([each.value for each in entries if each.value is not None], default=best)
+        what = f"failed: {outcome.reason}" if outcome.value is None else f"{outcome.value:.6g}"
+        lowest = f"  (best {best:.6g})" if best < float("inf") else ""
+        point = " ".join(f"{name}={_short(value)}" for name, value in entry.point.items())
+        _say(console, f"[{done}/{config.budget}] {point}: {what}{lowest}")
+
+    return show
+
+
+def _print_points(console: Console, points: Mapping[Any, Mapping[str, Any]]) -> None:
+    names = next(iter(points.values()))
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("id", justify="right")
+    for name in names:
+        table.add_column(escape(name), justify="right")
+    for number, point in points.items():
+        table.add_row(str(number), *[escape(str(point[name])) for name in names])
+    console.print(table, highlight=False)
+
+
+def _print_summary(console: Console, config: StudyFile, summary: Any) -> None:
+    failed = f", {summary.failed} failed" if summary.failed else ""
+    pending = f", {len(summary.pending)} pending" if summary.pending else ""
+    done = summary.told + summary.failed
+    _say(console, f"{config.name}: {done} of {config.budget} evaluations{failed}{pending}")
+    if summary.best is not None:
+        _say(console, f"best observed   {summary.best.value:.6g} at {_written(summary.best.point)}")
+    if summary.recommended is not None:
+        found = summary.recommended
+        _say(console, f"recommended     {_written(found.point)}")
+        _say(console, f"  predicted     {found.mean:.6g} ± {found.deviation:.2g}")
+        low, middle, high = summary.eta
+        _say(console, f"minimum (eta)   {middle:.6g}, 90% in [{low:.6g}, {high:.6g}]")
+    if summary.pending:
+        _say(console, "pending:")
+        _print_points(console, {entry.id: entry.point for entry in summary.pending})
+    if summary.stopped:
+        _say(console, f"stopped: {summary.stopped}")
+
+
+def _written(point: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={_short(value)}" for name, value in point.items())
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,258 @@
+"""``FitboSampler``: fitbo as a sampler of Optuna, with its storages, dashboard and pruners.
+
+    study = optuna.create_study(sampler=FitboSampler(seed=0), storage="sqlite:///study.db")
+    study.optimize(objective, n_trials=60)
+
+Every trial's point comes from a ``fitbo.study.Study`` made afresh from the trials in the storage,
+so that any number of processes may work on one Optuna study:
+
+- complete trials are told, with the sign of the direction; one whose value is not finite failed;
+- failed trials are failures, and where they are is avoided;
+- running trials are pending, and so are pruned ones: somebody has been there, and there is no value
+  that could be compared with the others'. A sampler writes the point it proposes into the trial's
+  system attributes, for a running trial's parameters are stored only as the objective asks for
+  them, and then looks whether another process has proposed the same meanwhile;
+- trials without all parameters of the common search space, or with values outside it, do not count.
+
+The first trial of all, and parameters that not every trial has, go to ``independent_sampler``. When
+every point of a finite space has been tried they are drawn at random: Optuna's trials may repeat.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.samplers import BaseSampler, RandomSampler
+from optuna.search_space import IntersectionSearchSpace
+from optuna.study import Study as OptunaStudy
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from fitbo.sampling import Ensemble
+from fitbo.search import first_points
+from fitbo.settings import Settings
+from fitbo.space import Categorical, Exhausted, Integer, Parameter, Real, Space
+from fitbo.study import STREAMS, Study
+
+PROPOSED = "fitbo:proposed"  # system attribute: the point, in the values of our space
+ATTEMPTS = 4  # at a point that no other process has chosen at the same time
+STATES = (
+    TrialState.COMPLETE,
+    TrialState.FAIL,
+    TrialState.PRUNED,
+    TrialState.RUNNING,
+)
+
+
+class FitboSampler(BaseSampler):
+    """Samples by fitbo's acquisition over the parameters that all trials share.
+
+    seed                  of all randomness; drawn if None
+    n_startup_trials      trials before the model chooses; but for the first they are a Sobol design
+    independent_sampler   for whatever is not in the common search space; uniform if None
+    settings              fields of ``fitbo.settings.Settings``, such as ``acquisition="logei"``
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int | None = None,
+        n_startup_trials: int = 10,
+        independent_sampler: BaseSampler | None = None,
+        **settings: Any,
+    ) -> None:
+        if n_startup_trials < 1:
+            raise ValueError(f"n_startup_trials must be at least 1, got {n_startup_trials}")
+        for name in ("seed", "n_initial"):
+            if name in settings:
+                raise ValueError(f"{name} is the sampler's own: it is not one of the settings")
+        self._settings = Settings(n_initial=1, **settings)
+        self._n_startup = n_startup_trials
+        self._seed = _drawn_seed() if seed is None else seed
+        self._independent = independent_sampler or RandomSampler(seed=seed)
+        self._intersection = IntersectionSearchSpace()
+        # The walkers of the last posterior, to start the next from; nothing depends on them but
+        # the time that the next takes and its draws.
+        self._ensemble: tuple[Space, Ensemble] | None = None
+
+    def reseed_rng(self) -> None:
+        """A new seed, for a copy of this sampler in another thread or process."""
+        self._seed = _drawn_seed()
+        self._independent.reseed_rng()
+
+    def infer_relative_search_space(
+        self, study: OptunaStudy, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """The parameters that all trials so far have had, and that have more than one value."""
+        _refuse_several_objectives(study)
+        common = self._intersection.calculate(study)
+        return {name: d for name, d in common.items() if not d.single()}
+
+    def sample_relative(
+        self, study: OptunaStudy, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """The next point, for the parameters of ``search_space``."""
+        _refuse_several_objectives(study)
+        if not search_space:
+            return {}
+        codecs = {name: codec(distribution) for name, distribution in search_space.items()}
+        space = Space({name: c.parameter for name, c in codecs.items()})
+        others = _others(study, trial)
+        for _ in range(ATTEMPTS):
+            ours = self._replayed(space, codecs, others, study.direction, trial.number)
+            try:
+                point = self._next(ours, trial.number)
+            except Exhausted:
+                rng = np.random.default_rng([self._seed, trial.number])
+                point = space.from_cube(space.place(rng.random((1, len(space.names)))))[0]
+                break
+            # Two processes that choose at one time do not see each other's choice. Each says what
+            # it chose and only then looks: of two that chose alike at least one sees the other.
+            study._storage.set_trial_system_attr(trial._trial_id, PROPOSED, point)
+            others = _others(study, trial)
+            if all(_point(other, codecs, space) != point for other in others):
+                break
+        study._storage.set_trial_system_attr(trial._trial_id, PROPOSED, point)
+        return {name: c.decode(point[name]) for name, c in codecs.items()}
+
+    def sample_independent(
+        self,
+        study: OptunaStudy,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """A value of a parameter that the search space has not got."""
+        _refuse_several_objectives(study)
+        return self._independent.sample_independent(study, trial, param_name, param_distribution)
+
+    def before_trial(self, study: OptunaStudy, trial: FrozenTrial) -> None:
+        self._independent.before_trial(study, trial)
+
+    def after_trial(
+        self,
+        study: OptunaStudy,
+        trial: FrozenTrial,
+        state: TrialState,
+        values: Sequence[float] | None,
+    ) -> None:
+        self._independent.after_trial(study, trial, state, values)
+
+    def _next(self, ours: Study, number: int) -> dict[str, Any]:
+        """The design's point of this number at first, then the acquisition's."""
+        n_told = len(ours.y)
+        if n_told + len(ours.failures) < self._n_startup or n_told == 0:
+            seed = [self._seed, STREAMS["design"]]
+            taken = ours.space.to_cube([*ours.X, *ours.pending, *(x for x, _ in ours.failures)])
+            taken = taken.reshape(-1, ours.space.dim)
+            # By number and not by count: two processes at work at a time have two numbers.
+            u = first_points(
+                ours.space, self._settings.design, self._n_startup, number, taken, seed
+            )
+            return dict(ours.space.from_cube(u))
+        point = ours.ask()[0]
+        if ours.ensemble is not None:
+            self._ensemble = ours.space, ours.ensemble
+        return dict(point)
+
+    def _replayed(
+        self,
+        space: Space,
+        codecs: Mapping[str, Codec],
+        trials: Sequence[FrozenTrial],
+        direction: StudyDirection,
+        number: int,
+    ) -> Study:
+        """fitbo's study as the trials have it."""
+        seed = int(np.random.SeedSequence([self._seed, number]).generate_state(1)[0])
+        ours = Study(space, replace(self._settings, seed=seed))
+        if self._ensemble is not None and self._ensemble[0] == space:
+            ours.ensemble = self._ensemble[1]
+        sign = -1.0 if direction == StudyDirection.MAXIMIZE else 1.0
+        for trial in trials:
+            x = _point(trial, codecs, space)
+            if x is None:
+                continue
+            if trial.state == TrialState.COMPLETE:
+                value = trial.value
+                if value is None or not math.isfinite(value):
+                    ours.fail(x, f"trial {trial.number} has the value {value}")
+                else:
+                    ours.tell(x, sign * value)
+            elif trial.state == TrialState.FAIL:
+                ours.fail(x, f"trial {trial.number} failed")
+            else:
+                ours.expect(x)
+        return ours
+
+
+@dataclass(frozen=True)
+class Codec:
+    """A distribution of Optuna's as a parameter of ours, and the values there and back."""
+
+    parameter: Parameter
+    encode: Callable[[Any], Any]
+    decode: Callable[[Any], Any]
+
+
+def codec(distribution: BaseDistribution) -> Codec:
+    """Steps of a float become the integers that count them, and a category its choices' places."""
+    match distribution:
+        case FloatDistribution(low=low, high=high, step=None):
+            return Codec(Real(low, high, log=distribution.log), float, float)
+        case FloatDistribution(low=low, high=high, step=float(step)):
+            return Codec(
+                Integer(0, round((high - low) / step)),
+                lambda x: round((x - low) / step),
+                lambda i: float(min(low + i * step, high)),
+            )
+        case IntDistribution(low=low, high=high, step=step):
+            return Codec(Integer(low, high, log=distribution.log, step=step), int, int)
+        case CategoricalDistribution(choices=choices):
+            return Codec(
+                Categorical(tuple(range(len(choices)))),
+                lambda x: int(distribution.to_internal_repr(x)),
+                lambda k: choices[k],
+            )
+    raise ValueError(
+        f"the distribution must be a float's, an int's or a category's: {distribution}"
+    )
+
+
+def _others(study: OptunaStudy, trial: FrozenTrial) -> list[FrozenTrial]:
+    """All trials but this one, as the storage has them now."""
+    trials = study.get_trials(deepcopy=False, states=STATES)
+    return [t for t in trials if t.number != trial.number]
+
+
+def _point(trial: FrozenTrial, codecs: Mapping[str, Codec], space: Space) -> Any:
+    """Where the trial is, or None where that is not known or not of the space."""
+    point: Any = trial.system_attrs.get(PROPOSED)
+    if set(codecs) <= set(trial.params):
+        try:
+            point = {name: c.encode(trial.params[name]) for name, c in codecs.items()}
+        except ValueError:
+            return None
+    return point if point is not None and space.contains(point) else None
+
+
+def _refuse_several_objectives(study: OptunaStudy) -> None:
+    if len(study.directions) > 1:
+        raise ValueError(
+            f"FitboSampler minimises or maximises one objective, got {len(study.directions)}: "
+            f"use another sampler for several"
+        )
+
+
+def _drawn_seed() -> int:
+    return int(np.random.SeedSequence().generate_state(1)[0])

@@ -1,0 +1,315 @@
+"""One study of a black box, run to its end: ask, evaluate, tell, until there is reason to stop.
+
+    run(config, base)     from wherever the journal ends; a ``Summary``
+
+Each outcome is on the disk before the next evaluation begins. What was asked for and not finished
+when the last run ended is evaluated first, and the journal says so. Sequentially a study that was
+interrupted asks for the same points as one that was not; in parallel no finished one is lost.
+
+Evaluations run inline, from threads, or on a Dask cluster. A program has a process of its own
+anyway; with ``processes`` a Python function has one too, so that its death is one failure.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fitbo.notebook import Entry, Notebook, Point, open_notebook, plain
+from fitbo.objectives import Objective, Outcome, end_all, end_left_over, evaluate
+from fitbo.objectives.outcome import ending
+from fitbo.objectives.python import PythonObjective
+from fitbo.space import Exhausted
+from fitbo.study import Study
+from fitbo.study_file import StudyExecutor, StudyFile, build_objective
+
+logger = logging.getLogger(__name__)
+
+GRACE = 0.5  # seconds for programs to end before we say that we wait
+SEED_STREAM = 200  # apart from the purposes of a study
+Callback = Callable[[Study], bool | None]
+Watch = Callable[[Notebook, Entry, Outcome], None]
+
+
+@dataclass(frozen=True)
+class Recommended:
+    """The minimiser of the posterior mean, and what it is predicted to be worth."""
+
+    point: Point
+    mean: float
+    deviation: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How a study stands: counts, the best observed, the recommendation, why it stopped."""
+
+    told: int
+    failed: int
+    pending: tuple[Entry, ...]
+    best: Entry | None
+    recommended: Recommended | None
+    eta: tuple[float, float, float] | None  # 5%, 50% and 95% of the posterior of the minimum
+    stopped: str | None
+
+
+def run(
+    config: StudyFile,
+    base: Path,
+    *,
+    callback: Callback | None = None,
+    watch: Watch | None = None,
+) -> Summary:
+    """Run a study until there is a reason to stop, and say which.
+
+    base       the directory that relative paths of the objective are taken from
+    callback   called with the study after each outcome; a true result ends the study
+    watch      called with the notebook, the entry and its outcome, for a display
+    """
+    objective = build_objective(config, base)
+    if config.executor.kind == "processes" and isinstance(objective, PythonObjective):
+        objective = replace(objective, isolate=True)
+    ending.clear()
+    with open_notebook(config) as notebook:
+        loop = _Loop(notebook, objective, callback, watch)
+        with _executor(config.executor) as (executor, workers):
+            reason = loop.until_stopped(executor, workers)
+        with suppress(OSError):  # nothing failed, nothing is kept
+            (config.directory / "scratch").rmdir()
+        before = notebook.study.ensemble
+        summary = summarise(notebook, reason)
+        row: dict[str, Any] = {"event": "stopped", "reason": reason, "elapsed": loop.elapsed()}
+        if notebook.stopped != reason:
+            notebook.append(row | notebook.fitted(before) | _recommended(summary))
+        return summary
+
+
+class _Loop:
+    """Keeps every worker busy, and everything on the disk."""
+
+    def __init__(
+        self,
+        notebook: Notebook,
+        objective: Objective,
+        callback: Callback | None,
+        watch: Watch | None,
+    ) -> None:
+        self.notebook, self.objective = notebook, objective
+        self.callback, self.watch = callback, watch
+        self.began, self.before = time.monotonic(), notebook.elapsed
+        self.queue = notebook.pending()
+        self.running: dict[Future[Outcome], Entry] = {}
+        self.ended: str | None = None
+
+    def elapsed(self) -> float:
+        return round(self.before + time.monotonic() - self.began, 3)
+
+    def until_stopped(self, executor: Executor | None, workers: int) -> str:
+        """The reason why nothing is begun any more, when all that was begun has ended."""
+        reason = None
+        try:
+            while True:
+                while reason is None and len(self.running) < workers:
+                    reason = self.ended or stop_reason(self.notebook, self.elapsed(), self._begun())
+                    entry = None if reason else self._next()
+                    if entry is None:
+                        reason = reason or self.ended
+                        break
+                    if executor is None:
+                        self._record(entry, evaluate(*self._job(entry)))
+                    else:
+                        future = executor.submit(evaluate, *self._job(entry))
+                        self.running[future] = entry
+                if reason is not None and not self.running:
+                    return reason
+                self._collect()
+                if reason is not None and self.ended is None:
+                    reason = stop_reason(self.notebook, self.elapsed(), self._begun()) or reason
+        except BaseException:
+            self._save_what_finished()
+            raise
+
+    def _begun(self) -> int:
+        """Evaluations begun in all, whatever has come of them."""
+        waiting = {entry.id for entry in self.queue}
+        return sum(
+            entry.state in ("told", "failed", "pending") and entry.id not in waiting
+            for entry in self.notebook.entries.values()
+        )
+
+    def _next(self) -> Entry | None:
+        """What to evaluate next: what an interruption left over, or a new point; None if none."""
+        if self.queue:
+            entry = self.queue.pop(0)
+            end_left_over(self._scratch(entry))
+            self.notebook.append({"event": "again", "id": entry.id})
+            return entry
+        try:
+            return self.notebook.ask()
+        except Exhausted as error:
+            self.ended = str(error)
+            return None
+
+    def _job(self, entry: Entry) -> tuple[Objective, dict[str, Any], int, str]:
+        seed = seed_of(self.notebook.config.seed, entry.id)
+        return self.objective, entry.point, seed, str(self._scratch(entry))
+
+    def _scratch(self, entry: Entry) -> Path:
+        return self.notebook.config.directory.resolve() / "scratch" / f"{entry.id:04d}"
+
+    def _collect(self) -> None:
+        """Wait for an evaluation to end, and record all that have."""
+        done, _ = wait(self.running, return_when="FIRST_COMPLETED")
+        # In the order in which they began: of several that have ended, chance decides nothing.
+        for future in [future for future in self.running if future in done]:
+            self._record(self.running[future], _outcome(future))
+            del self.running[future]
+
+    def _record(self, entry: Entry, outcome: Outcome) -> None:
+        record(self.notebook, entry, outcome, self.elapsed())
+        if self.watch is not None:
+            self.watch(self.notebook, entry, outcome)
+        if self.callback is not None and self.callback(self.notebook.study):
+            self.ended = "the callback ended it"
+
+    def _save_what_finished(self) -> None:
+        """At an interruption: end the programs, and keep the values that have still come."""
+        end_all()
+        left = [future for future in self.running if not future.cancel()]
+        _, busy = wait(left, timeout=GRACE)
+        if busy:
+            logger.warning("%d evaluations are still under way: Ctrl-C to give them up", len(busy))
+        for future in left:
+            with suppress(Exception):
+                outcome = future.result()
+                if outcome.value is not None:  # a failure now may be our own doing
+                    record(self.notebook, self.running[future], outcome, self.elapsed())
+
+
+def record(notebook: Notebook, entry: Entry, outcome: Outcome, elapsed: float) -> None:
+    """One outcome into the notebook."""
+    more: dict[str, Any] = {"seconds": round(outcome.seconds, 6), "elapsed": elapsed}
+    if outcome.attempts > 1:
+        more["attempts"] = outcome.attempts
+    if outcome.kept:
+        more["scratch"] = [
+            os.path.relpath(path, notebook.config.directory) for path in outcome.kept
+        ]
+    if outcome.value is not None:
+        notebook.told(entry, outcome.value, **more)
+    else:
+        notebook.failed(entry, outcome.reason or "failed", **more)
+
+
+def stop_reason(notebook: Notebook, elapsed: float, begun: int) -> str | None:
+    """Why no further evaluation should begin; None to go on."""
+    config, study = notebook.config, notebook.study
+    outcomes = [entry for entry in notebook.entries.values() if entry.order >= 0]
+    failures = sum(entry.state == "failed" for entry in outcomes)
+    best = min([entry.value for entry in outcomes if entry.value is not None], default=np.inf)
+    if config.target is not None and best <= config.target:
+        return f"the target of {config.target:g} is reached: {best:g}"
+    if config.max_failures is not None and failures >= config.max_failures:
+        last = max((e for e in outcomes if e.state == "failed"), key=lambda entry: entry.order)
+        return (
+            f"{failures} evaluations failed, and max_failures is {config.max_failures}; "
+            f"the last: {last.reason}"
+        )
+    if begun >= config.budget:
+        return f"the budget of {config.budget} evaluations is spent"
+    if config.time_limit is not None and elapsed >= config.time_limit:
+        return f"the time limit of {config.time_limit:g} s is passed"
+    if config.tolerance is not None and len(study.y) >= study.n_initial:
+        left = study.remaining()
+        if left < config.tolerance:
+            return (
+                f"the improvement still expected, {left:.3g}, is below "
+                f"the tolerance of {config.tolerance:g}"
+            )
+    return None
+
+
+def summarise(notebook: Notebook, stopped: str | None = None) -> Summary:
+    """How the study stands; a recommendation needs two values."""
+    study = notebook.study
+    entries = list(notebook.entries.values())
+    told = [entry for entry in entries if entry.state == "told"]
+    known = len(told) > 1
+    if sum(entry.order >= 0 for entry in entries) < study.n_initial:
+        # A fit that no suggestion needs: the next one would start from it, and so be another.
+        study = replace(study, seconds={})
+    eta = study.eta_quantiles((0.05, 0.5, 0.95)) if known else None
+    return Summary(
+        told=len(told),
+        failed=sum(entry.state == "failed" for entry in entries),
+        pending=tuple(entry for entry in entries if entry.state == "pending"),
+        best=min(told, key=lambda entry: entry.value or 0.0, default=None),
+        recommended=_recommendation(study) if known else None,
+        eta=None if eta is None else (float(eta[0]), float(eta[1]), float(eta[2])),
+        stopped=stopped or notebook.stopped,
+    )
+
+
+def status(notebook: Notebook) -> Summary:
+    """The same of a study that nobody runs: also why it should go no further, if so."""
+    outcomes = sum(entry.order >= 0 for entry in notebook.entries.values())
+    waiting = bool(notebook.pending())
+    reason = None if waiting else stop_reason(notebook, notebook.elapsed, outcomes)
+    return summarise(notebook, reason)
+
+
+def _recommendation(study: Study) -> Recommended:
+    found = study.recommend()
+    point: Any = found.x
+    return Recommended(plain(point), float(found.mean), float(found.deviation))
+
+
+def seed_of(seed: int, number: int) -> int:
+    """The seed of one evaluation, the same whenever it is repeated: 31 bits."""
+    return int(np.random.SeedSequence([seed, SEED_STREAM, number]).generate_state(1)[0] >> 1)
+
+
+def _recommended(summary: Summary) -> dict[str, Any]:
+    return {} if summary.recommended is None else {"recommended": asdict(summary.recommended)}
+
+
+def _outcome(future: Future[Outcome]) -> Outcome:
+    """What an evaluation came to; a worker that died is a failure as any other."""
+    try:
+        return future.result()
+    except Exception as error:
+        if isinstance(error, OSError) and not type(error).__module__.startswith("distributed"):
+            raise  # a full disk, say: no fault of the evaluation
+        return Outcome(None, f"its worker died: {type(error).__name__}", 0.0)
+
+
+@contextmanager
+def _executor(config: StudyExecutor) -> Iterator[tuple[Executor | None, int]]:
+    """What evaluates, None for inline, and how many at a time."""
+    workers = config.workers or os.cpu_count() or 1
+    if config.kind == "serial":
+        yield None, 1
+    elif config.kind == "dask":
+        from fitbo.config import Executor as ExecutorConfig
+        from fitbo.executors import open_executor
+
+        own = config.workers if config.address is None else None  # a cluster has its workers
+        given = ExecutorConfig(kind="dask", workers=own, address=config.address)
+        with open_executor(given, workers) as (executor, _):
+            yield executor, workers
+    else:
+        threads = ThreadPoolExecutor(workers)
+        try:
+            yield threads, workers
+        finally:
+            # On the way out by an exception, whatever is still running was given up.
+            threads.shutdown(wait=False, cancel_futures=True)

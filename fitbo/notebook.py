@@ -1,0 +1,286 @@
+"""A study and its journal: every point asked for, every value, every failure is a line.
+
+    {"event": "asked", "id": 7, "point": {...}, "fitted": 6, "eta": [...]}
+    {"event": "told", "id": 7, "point": {...}, "value": 0.42, "seconds": 1.3, ...}
+    {"event": "failed", "id": 7, "point": {...}, "reason": "timeout after 5 s", ...}
+    {"event": "again", "id": 7}            asked for before an interruption, and now evaluated again
+    {"event": "forgotten", "id": 7}        no longer waited for
+    {"event": "stopped", "reason": "the budget of 60 evaluations is spent", ...}
+
+``fitted: n`` says that the posterior given n values was computed just before that line. Since each
+fit starts from the last one's ensemble, a study rebuilt with the same fits goes on as before.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+import fitbo
+from fitbo import ensembles
+from fitbo.campaign import INCIDENTAL, VERSIONED, ConfigChanged
+from fitbo.config import differences
+from fitbo.journal import FORMAT, Journal, Writer, read
+from fitbo.regret import ETA_QUANTILES
+from fitbo.sampling import Ensemble
+from fitbo.study import Study
+from fitbo.study_file import StudyFile, build_settings, build_space, fixed
+
+Point = dict[str, Any]
+State = Literal["pending", "told", "failed", "forgotten"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One point of a study and what has become of it."""
+
+    id: int
+    point: Point
+    state: State = "pending"
+    value: float | None = None
+    reason: str | None = None
+    seconds: float | None = None
+    source: str = "run"
+    order: int = -1  # among the outcomes, by time
+
+
+def entries_of(rows: Iterable[Mapping[str, Any]]) -> dict[int, Entry]:
+    """Every point by its id, in the order in which they came."""
+    entries: dict[int, Entry] = {}
+    outcomes = 0
+    for row in rows:
+        event, number = row.get("event"), row.get("id")
+        if event == "asked":
+            entries[row["id"]] = Entry(row["id"], row["point"], source=row.get("source", "run"))
+        elif event in ("told", "failed") and number is not None:
+            known = entries.get(number) or Entry(
+                number, row["point"], source=row.get("source", "run")
+            )
+            entries[number] = replace(
+                known,
+                state=event,
+                value=row.get("value"),
+                reason=row.get("reason"),
+                seconds=row.get("seconds"),
+                order=outcomes,
+            )
+            outcomes += 1
+        elif event == "forgotten" and number in entries:
+            entries[number] = replace(entries[number], state="forgotten")
+    return entries
+
+
+@dataclass
+class Notebook:
+    """The study as its journal tells it; with a writer, both go on together."""
+
+    config: StudyFile
+    study: Study
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    writer: Writer | None = None
+    starts: dict[int, Ensemble] = field(default_factory=dict, repr=False)
+
+    def __enter__(self) -> Notebook:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.writer is not None:
+            self.writer.__exit__(kind, error, traceback)
+
+    @property
+    def entries(self) -> dict[int, Entry]:
+        return entries_of(self.rows)
+
+    @property
+    def stopped(self) -> str | None:
+        """Why the last run ended, if nothing has happened since."""
+        last = self.rows[-1] if self.rows else {}
+        return str(last["reason"]) if last.get("event") == "stopped" else None
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds for which the study has been run, in all sessions."""
+        return max([float(row["elapsed"]) for row in self.rows if "elapsed" in row], default=0.0)
+
+    def pending(self) -> list[Entry]:
+        return [entry for entry in self.entries.values() if entry.state == "pending"]
+
+    def ask(self, source: str = "run") -> Entry:
+        """A new point, on the disk when this returns."""
+        before = self.study.ensemble
+        point = self.study.ask(1)[0]
+        entry = Entry(self._next_id(), plain(point), source=source)
+        row = {"event": "asked", "id": entry.id, "point": entry.point, "source": source}
+        self.append(row | self.fitted(before))
+        return entry
+
+    def told(self, entry: Entry, value: float, **more: Any) -> None:
+        """The value at a point: told to the study, and on the disk when this returns."""
+        row = {"event": "told", "id": entry.id, "point": entry.point, "value": value}
+        self.append(row | more)  # first of all: from now on nothing can lose it
+        self.study.tell(entry.point, value)
+
+    def failed(self, entry: Entry, reason: str, **more: Any) -> None:
+        """That a point has no value, and why."""
+        row = {"event": "failed", "id": entry.id, "point": entry.point, "reason": reason}
+        self.append(row | more)
+        self.study.fail(entry.point, reason)
+
+    def forget(self, entry: Entry) -> None:
+        """That a point asked for will not be evaluated."""
+        self.append({"event": "forgotten", "id": entry.id})
+        self.study.forget(entry.point)
+
+    def entry_of(self, point: Mapping[str, Any], source: str) -> Entry:
+        """The pending entry of a point, or a new one if it was never asked for."""
+        self.study.space.check(point)
+        wanted = {name: point[name] for name in self.config.space}
+        for entry in self.pending():
+            if entry.point == wanted:
+                return entry
+        return Entry(self._next_id(), plain(wanted), source=source)
+
+    def fitted(self, before: Ensemble | None) -> dict[str, Any]:
+        """What a line says of a fit that was made since ``before`` was the sampler's state."""
+        seconds = {
+            name: self.study.seconds.pop(name, None)
+            for name in ("mcmc", "search", "entropy", "recommend")
+        }
+        spent = {name: value for name, value in seconds.items() if value is not None}
+        if seconds["mcmc"] is None:
+            return {"suggestion_seconds": spent} if spent else {}
+        n = self.study.fit().n
+        if before is not None:
+            # Before the row: whichever of the two a kill prevents, the other is still right.
+            last = max(self.starts, default=None)
+            self.starts = {k: e for k, e in self.starts.items() if k == last} | {n: before}
+            ensembles.save(state_path(self.config), self.starts)
+        return {
+            "fitted": n,
+            "eta": self.study.eta_quantiles(ETA_QUANTILES).tolist(),
+            "suggestion_seconds": spent,
+        }
+
+    def append(self, row: dict[str, Any]) -> None:
+        if self.writer is None:
+            raise ValueError("this notebook was opened for reading")
+        self.writer.append(row)
+        self.rows.append(row)
+
+    def _next_id(self) -> int:
+        return max([row["id"] for row in self.rows if "id" in row], default=0) + 1
+
+
+def open_notebook(config: StudyFile, fits: bool = True) -> Notebook:
+    """The study's notebook, locked for writing and made if need be; a context manager.
+
+    ``fitbo.journal.Busy`` if another process writes it, ``ConfigChanged`` if it is another study's.
+    Without ``fits`` it takes no time, and is for telling only: what it asked for would not be what
+    the study would have.
+    """
+    writer = Writer(config.journal)
+    try:
+        if writer.journal is None:
+            state_path(config).unlink(missing_ok=True)  # of a journal since removed
+            writer.append(header(config))
+        else:
+            check_same(writer.journal, config)
+        rows = list(writer.journal.rows) if writer.journal is not None else []
+        study, starts = replay(config, rows, fits)
+        return Notebook(config, study, rows, writer, starts)
+    except BaseException:
+        writer.__exit__(None, None, None)
+        raise
+
+
+def read_notebook(config: StudyFile, fits: bool = True) -> Notebook:
+    """The same for reading only, at any time; empty if there is no journal yet."""
+    if not config.journal.exists():
+        return Notebook(config, Study(build_space(config), build_settings(config)))
+    journal = read(config.journal)
+    check_same(journal, config)
+    study, starts = replay(config, journal.rows, fits)
+    return Notebook(config, study, list(journal.rows), None, starts)
+
+
+def replay(
+    config: StudyFile, rows: Sequence[Mapping[str, Any]], fits: bool = True
+) -> tuple[Study, dict[int, Ensemble]]:
+    """The study as it was after these rows, and the ensembles that its last fits started from."""
+    study = Study(build_space(config), build_settings(config))
+    last = max([row["fitted"] for row in rows if "fitted" in row], default=None)
+    saved = ensembles.load(state_path(config)) if last is not None else {}
+    start = saved.get(last) if last is not None else None
+    starts: dict[int, Ensemble] = {}
+    for row in rows:
+        event = row.get("event")
+        if event == "told":
+            study.tell(row["point"], row["value"])
+        elif event == "failed":
+            study.fail(row["point"], row["reason"])
+        if fits and "fitted" in row and (row["fitted"] == last or start is None):
+            if start is not None:
+                study.ensemble = start
+            if study.ensemble is not None:
+                starts = {row["fitted"]: study.ensemble}
+            study.fit()
+    study.seconds.clear()
+    for entry in entries_of(rows).values():
+        if entry.state == "pending":
+            study.expect(entry.point)
+    return study, starts
+
+
+def header(config: StudyFile) -> dict[str, Any]:
+    """The journal's first line: what the study is, and what it was made with."""
+    return {
+        "format": FORMAT,
+        "fitbo": fitbo.__version__,
+        "study": fixed(config),
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in VERSIONED},
+        },
+    }
+
+
+def check_same(journal: Journal, config: StudyFile) -> None:
+    """``ConfigChanged`` if a journal is not of this study."""
+    path = config.journal
+    if "study" not in journal.header:
+        raise ConfigChanged(f"{path} is not the journal of a study: give this one another name")
+    old, new = (
+        {key: value for key, value in each.items() if key not in INCIDENTAL}
+        for each in (journal.header, header(config))
+    )
+    changed = [line.removeprefix("study.") for line in differences(old, new)]
+    order, now = (", ".join(each["study"]["space"]) for each in (old, new))
+    if not changed and order != now:  # which coordinate is whose
+        changed = [f"space: was in the order {order}, is {now}"]
+    if changed:
+        raise ConfigChanged(
+            f"{path} was made by another configuration: {'; '.join(changed)}. Give the study "
+            f"another name or output, or move its results away"
+        )
+
+
+def state_path(config: StudyFile) -> Path:
+    """Where the sampler's last ensembles are."""
+    return config.journal.with_suffix(".state.npz")
+
+
+def plain(point: Mapping[str, Any]) -> Point:
+    """A point of JSON's own types."""
+    return {
+        name: value.item() if hasattr(value, "item") else value for name, value in point.items()
+    }

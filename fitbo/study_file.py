@@ -1,0 +1,398 @@
+"""One study as a file describes it: a black box, its space, a budget, when to stop.
+
+    load("study.yaml", ["budget=80"])        -> StudyFile, or one ConfigError that names the line
+    is_study(node)                           whether a file is a study and not a campaign
+    build_space(config), build_settings(config), build_objective(config, base)
+    check_objective(config, base)            that the function or the program is there
+    fixed(config)                            what must not change while a study goes on
+
+The fields below are the keys of the file. Only ``space`` and ``budget`` are required: without an
+objective the study is for ``fitbo ask`` and ``fitbo tell``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from fitbo import decode
+from fitbo.build import method_settings
+from fitbo.decode import ConfigError, Key, Pattern, Range, Registry, check
+from fitbo.method import LABEL, MOST, PRINTABLE, SEED, Initial, MethodConfig, Place, Workers
+from fitbo.objectives.command import PROVIDED, CommandObjective, check_placeholders, missing
+from fitbo.objectives.outcome import Objective
+from fitbo.objectives.python import PythonObjective, check_signature
+from fitbo.objectives.python import load as load_function
+from fitbo.objectives.value import Value
+from fitbo.settings import Settings
+from fitbo.space import Categorical, Integer, Real, Space
+
+NAME = Pattern(r"[A-Za-z_][A-Za-z0-9_]{0,59}", "letters, digits and _, a digit not first")
+POSITIVE = Range(1e-9, 1e12)
+# Keys that only a study's file has, by which it is told from a campaign's.
+STUDY_KEYS = ("space", "objective", "constraints", "seed", "method")
+CAMPAIGN_KEYS = ("problems", "methods", "seeds")
+# What may change while a study goes on: where and how long it runs, and not what it is.
+CHANGEABLE = (
+    "name",
+    "budget",
+    "time_limit",
+    "target",
+    "tolerance",
+    "max_failures",
+    "executor",
+    "output",
+)
+CHANGEABLE_OF_OBJECTIVE = ("timeout", "retries", "keep", "isolate")
+
+PARAMETERS: dict[str, tuple[Any, str, dict[str, Key]]] = {
+    "real": (
+        Real,
+        "a real number, low <= x <= high",
+        {
+            "low": Key(float, MISSING, "the least value"),
+            "high": Key(float, MISSING, "the greatest value"),
+            "log": Key(bool, False, "whether its logarithm is what is searched"),
+        },
+    ),
+    "integer": (
+        Integer,
+        "a whole number, low <= n <= high",
+        {
+            "low": Key(int, MISSING, "the least value"),
+            "high": Key(int, MISSING, "the greatest value"),
+            "log": Key(bool, False, "whether its logarithm is what is searched"),
+            "step": Key(Annotated[int, Range(1, MOST)], 1, "the gap between values, from low on"),
+        },
+    ),
+    "categorical": (
+        Categorical,
+        "one of several choices, of which none is nearer to another",
+        {
+            "choices": Key(
+                tuple[bool | int | float | str, ...], MISSING, "text, numbers, true or false"
+            )
+        },
+    ),
+}
+
+
+def _parameter_keys(kind: str) -> Mapping[str, Key]:
+    if kind not in PARAMETERS:
+        hint = decode.nearest(kind, PARAMETERS)
+        raise ValueError(
+            f"type must be one of {', '.join(PARAMETERS)}, got {decode.shown(kind)}{hint}"
+        )
+    return PARAMETERS[kind][2]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of the space, with the keys of its type."""
+
+    type: Annotated[Literal["real", "integer", "categorical"], "what its values are"]
+    options: dict[str, Any] = field(default_factory=dict)
+    registry: ClassVar[Registry] = Registry(
+        names=lambda: tuple(PARAMETERS),
+        keys=_parameter_keys,
+        about=lambda name: PARAMETERS[name][1],
+        by="type",
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+        low, high = self.options.get("low"), self.options.get("high")
+        if low is not None and high is not None and not low < high:
+            raise ValueError(f"low must be below high, got {low!r} and {high!r}")
+        if self.options.get("log") and low is not None and low <= 0:
+            raise ValueError(f"low must be positive with log, got {low!r}")
+        choices = self.options.get("choices")
+        if choices is not None:
+            if len(choices) < 2:
+                raise ValueError(f"choices must be two or more, got {len(choices)}")
+            for i, choice in enumerate(choices):
+                if any(choice == other and type(choice) is type(other) for other in choices[:i]):
+                    raise ValueError(f"choices[{i}] must be distinct, got {choice!r} again")
+        self.build()
+
+    def build(self) -> Real | Integer | Categorical:
+        """The parameter of the library."""
+        kind = PARAMETERS[self.type][0]
+        return kind(**self.options)
+
+
+@dataclass(frozen=True)
+class ObjectiveConfig:
+    """What is minimised: a Python function or a program."""
+
+    python: Annotated[
+        Annotated[str, PRINTABLE] | None,
+        "package.module:function, or path.py:function from this file; called with the parameters",
+    ] = None
+    kwargs: Annotated[dict[str, Any], "for python: further arguments by name"] = field(
+        default_factory=dict
+    )
+    isolate: Annotated[
+        bool, "for python: in a process of its own each time, as it is anyway with a timeout"
+    ] = False
+    command: Annotated[
+        tuple[Annotated[str, Pattern(r"[^\x00]*", "characters other than NUL")], ...] | None,
+        "a program and its arguments, {name} standing for a parameter; no shell",
+    ] = None
+    value: Annotated[
+        Value | None, "for command: where its value is; left out: stdout's last number-only line"
+    ] = None
+    env: Annotated[dict[str, str], "for command: environment variables, with placeholders too"] = (
+        field(default_factory=dict)
+    )
+    timeout: Annotated[
+        Annotated[float, POSITIVE] | None, "seconds, after which an attempt is ended and has failed"
+    ] = None
+    retries: Annotated[int, "further attempts after one that failed", Range(0, 100)] = 0
+    keep: Annotated[bool, "whether scratch directories are kept after success too"] = False
+
+    def __post_init__(self) -> None:
+        check(self)
+        if (self.python is None) == (self.command is None):
+            got = "neither" if self.python is None else "both"
+            raise ValueError(f"expected either python or command, got {got}")
+        if self.command is not None:
+            if not self.command or not self.command[0]:
+                raise ValueError("command must begin with a program, got nothing")
+            if self.value is None:
+                object.__setattr__(self, "value", Value())
+            for name in ("kwargs", "isolate"):
+                if getattr(self, name):
+                    raise ValueError(f"{name} must be left out: it is for python, not for command")
+            for name in self.env:
+                if "=" in name or "\x00" in name or not name:
+                    raise ValueError(f"env must be names of variables, got {decode.shown(name)}")
+        else:
+            for name in ("value", "env"):
+                if getattr(self, name):
+                    raise ValueError(f"{name} must be left out: it is for command, not for python")
+
+
+@dataclass(frozen=True)
+class StudyExecutor(Place):
+    """Where evaluations run; a bare name is the kind: ``threads``."""
+
+    kind: Annotated[
+        Literal["serial", "threads", "processes", "dask"],
+        "serial: one after another; threads: best for commands; processes: for Python functions; "
+        "dask: on a cluster",
+    ] = "serial"
+    workers: Annotated[Workers, "evaluations at a time; left out: as many as cores"] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyFile:
+    """One optimisation of a black box of one's own."""
+
+    name: Annotated[str, "the directory of the results; left out: the file's name", LABEL] = "study"
+    objective: Annotated[
+        ObjectiveConfig | None, "what is minimised; left out: for fitbo ask and fitbo tell"
+    ] = None
+    space: Annotated[dict[str, Parameter], "the parameters by their names"]
+    constraints: Annotated[
+        tuple[str, ...], 'what points must obey: ["x + y <= 1"], in parameters and arithmetic'
+    ] = ()
+    budget: Annotated[
+        int, "evaluations in all, initial design and failures included", Range(1, MOST)
+    ]
+    seed: Annotated[int, "fixes the design and all chance", SEED] = 0
+    method: Annotated[MethodConfig, "how the next point is chosen"] = field(
+        default_factory=MethodConfig
+    )
+    initial: Annotated[Initial, "the points evaluated first"] = field(default_factory=Initial)
+    time_limit: Annotated[
+        Annotated[float, POSITIVE] | None, "seconds of running in all, after which none is begun"
+    ] = None
+    target: Annotated[float | None, "a value at or below which the study is over"] = None
+    tolerance: Annotated[
+        Annotated[float, Range(0)] | None,
+        "over when the improvement still expected, by the posterior of eta, is below this",
+    ] = None
+    max_failures: Annotated[
+        Annotated[int, Range(1, MOST)] | None, "failures with which the study ends"
+    ] = None
+    executor: Annotated[StudyExecutor, "where evaluations run"] = field(
+        default_factory=StudyExecutor
+    )
+    output: Annotated[str, "results go to <output>/<name>", PRINTABLE] = "results"
+
+    def __post_init__(self) -> None:
+        check(self)
+        if not self.space:
+            raise ValueError("space must not be empty")
+        for name in self.space:
+            if not NAME.admits(name):
+                raise ValueError(f"space must have names{NAME}, got {decode.shown(name)}")
+        parameters = {name: parameter.build() for name, parameter in self.space.items()}
+        for i, constraint in enumerate(self.constraints):
+            try:
+                Space(parameters, constraints=[constraint])
+            except ValueError as error:
+                text = (
+                    str(error).removeprefix("constraints[0]").removeprefix("constraint").strip(": ")
+                )
+                raise ValueError(f"constraints[{i}] {text}") from None
+        build_space(self)
+        if self.objective is not None and self.objective.command is not None:
+            self._check_command(self.objective)
+        if self.initial.n is not None and self.budget < self.initial.n:
+            raise ValueError(
+                f"budget must be at least the initial design, {self.initial.n}, got {self.budget}"
+            )
+
+    def _check_command(self, objective: ObjectiveConfig) -> None:
+        for name in self.space:
+            if name in PROVIDED:
+                raise ValueError(
+                    f"space.{name} must have another name: {{{name}}} means something else"
+                )
+        used: set[str] = set()
+        texts = {f"objective.command[{i}]": text for i, text in enumerate(objective.command or ())}
+        texts |= {f"objective.env.{name}": text for name, text in objective.env.items()}
+        for where, text in texts.items():
+            try:
+                used |= check_placeholders(text, self.space)
+            except ValueError as error:
+                raise ValueError(f"{where} {error}") from None
+        unused = [name for name in self.space if name not in used]
+        if unused and "point" not in used:
+            raise ValueError(
+                f"objective.command must mention every parameter, or {{point}} for a file of them, "
+                f"got none of {', '.join(f'{{{name}}}' for name in unused)}"
+            )
+
+    @property
+    def directory(self) -> Path:
+        """Where the results go."""
+        return Path(self.output) / self.name
+
+    @property
+    def journal(self) -> Path:
+        """Where its journal is."""
+        return self.directory / "study.jsonl"
+
+
+def load(path: str | Path, overrides: Sequence[str] = ()) -> StudyFile:
+    """The study of a YAML file, with ``key.path=value`` overrides; else one ConfigError."""
+    return loads(decode.read(path), str(path), overrides)
+
+
+def loads(text: str, name: str = "<string>", overrides: Sequence[str] = ()) -> StudyFile:
+    """The study of a YAML text; ``name`` is what errors call it."""
+    node = decode.parse(text, name)
+    for assignment in overrides:
+        node = decode.override(node, StudyFile, assignment)
+    if isinstance(node.value, dict) and "name" not in node.value:
+        stem = Path(name).stem
+        if not LABEL.admits(stem):
+            if name != "<string>":
+                message = (
+                    f"the file's own name, {decode.shown(stem)}, cannot serve: expected text{LABEL}"
+                )
+                raise ConfigError(message, name, "name")
+            stem = "study"
+        node = decode.with_entry(node, "name", stem)
+    return _decoded(node)
+
+
+def from_dict(data: Any, where: str = "<dict>") -> StudyFile:
+    """The study of a dict made by ``to_dict``."""
+    return _decoded(decode.nodes_of(data, where))
+
+
+def to_dict(config: StudyFile) -> dict[str, Any]:
+    """Plain JSON types, everything resolved."""
+    return dict(decode.encode(config))
+
+
+def is_study(path: str | Path) -> bool:
+    """Whether a YAML file is of one study, by its keys; a campaign's, or none at all, is not."""
+    try:
+        node = decode.parse(decode.read(path), str(path))
+    except ConfigError:
+        return False
+    keys = node.value if isinstance(node.value, dict) else {}
+    if any(key in keys for key in CAMPAIGN_KEYS):
+        return False
+    return any(key in keys for key in STUDY_KEYS)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a study's file, draft 2020-12."""
+    return decode.json_schema(StudyFile, "A fitbo study")
+
+
+def fixed(config: StudyFile) -> dict[str, Any]:
+    """What a study is, as plain data: the file without what may change while it goes on."""
+    data = {key: value for key, value in to_dict(config).items() if key not in CHANGEABLE}
+    if data["objective"] is not None:
+        kept = data["objective"].items()
+        data["objective"] = {k: v for k, v in kept if k not in CHANGEABLE_OF_OBJECTIVE}
+    return data
+
+
+def build_space(config: StudyFile) -> Space:
+    """The space, with its constraints."""
+    parameters = {name: parameter.build() for name, parameter in config.space.items()}
+    return Space(parameters, constraints=list(config.constraints))
+
+
+def build_settings(config: StudyFile) -> Settings:
+    """How the study chooses."""
+    return method_settings(
+        config.method, n_initial=config.initial.n, design=config.initial.design, seed=config.seed
+    )
+
+
+def build_objective(config: StudyFile, base: Path) -> Objective:
+    """The black box; relative paths in it are taken from ``base``, the directory of the file."""
+    objective = config.objective
+    if objective is None:
+        raise ValueError(
+            f"{config.name} has no objective to run: add one to its file, "
+            f"or use fitbo ask and fitbo tell"
+        )
+    common: dict[str, Any] = {
+        "timeout": objective.timeout,
+        "retries": objective.retries,
+        "keep": objective.keep,
+        "base": base,
+    }
+    if objective.command is not None:
+        value = objective.value or Value()
+        return CommandObjective(objective.command, value, env=objective.env, **common)
+    return PythonObjective(
+        str(objective.python), objective.kwargs, isolate=objective.isolate, **common
+    )
+
+
+def check_objective(config: StudyFile, base: Path, where: str = "") -> None:
+    """A ConfigError unless the function can be called, or the program is there."""
+    objective = config.objective
+    if objective is None:
+        return
+    if objective.command is not None:
+        problem = missing(objective.command[0], base)
+        if problem is not None:
+            raise ConfigError(problem, where, "objective.command[0]")
+        return
+    try:
+        target = str(objective.python)
+        function = load_function(target, str(base.resolve()))
+        check_signature(function, list(config.space), list(objective.kwargs), target)
+    except ValueError as error:
+        key, _, rest = str(error).partition(" ")
+        raise ConfigError(rest, where, f"objective.{key}") from None
+
+
+def _decoded(node: decode.Node) -> StudyFile:
+    config = decode.decode(node, StudyFile)
+    assert isinstance(config, StudyFile)  # noqa: S101 (for the type checker)
+    return config

@@ -1,0 +1,184 @@
+"""A study's points as text: one from the command line, many in a CSV file.
+
+A file has a header row: the parameters' names and ``value``, in any order. A line without a value
+is a failure if ``reason`` says why. The other columns of ``export`` are passed over, so a file that
+was exported can be imported.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fitbo.decode import nearest, shown
+from fitbo.notebook import Entry, Notebook, Point
+from fitbo.objectives.command import written
+from fitbo.space import Categorical, Integer, Space
+
+OTHER_COLUMNS = ("id", "state", "reason", "seconds", "source")
+MOST_ERRORS = 20
+MOST_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a table: a point with its value, or the reason why it has none."""
+
+    point: Point
+    value: float | None
+    reason: str | None = None
+
+
+def parse_point(space: Space, texts: Mapping[str, str]) -> Point:
+    """The point that these texts write, each by its parameter's type; a ValueError if none."""
+    parameters = dict(zip(space.names, space.parameters, strict=True))
+    for name in texts:
+        if name not in parameters:
+            hint = nearest(name, parameters) or f"; expected {', '.join(parameters)}"
+            raise ValueError(f"there is no parameter {shown(name)}{hint}")
+    absent = [name for name in parameters if name not in texts]
+    if absent:
+        raise ValueError(f"the point must have a value for {', '.join(absent)}")
+    point = {name: _parsed(name, parameters[name], texts[name].strip()) for name in parameters}
+    space.check(point)
+    return point
+
+
+def parse_value(text: str) -> float:
+    """A finite number, or a ValueError."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f"value must be a number, got {shown(text)}") from None
+    if not math.isfinite(value):
+        raise ValueError(f"value must be finite, got {value}: tell it as --failed")
+    return value
+
+
+def read_table(path: Path, space: Space) -> list[Line]:
+    """The lines of a CSV file; a ValueError that names every line that is wrong."""
+    data = path.read_bytes()
+    if len(data) > MOST_BYTES:
+        raise ValueError(f"{path} must have at most {MOST_BYTES >> 20} MiB, got {len(data)} bytes")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"{path}:{line}: expected text in UTF-8") from None
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    lines: list[Line] = []
+    errors: list[str] = []
+    columns: list[str] = []
+    try:
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            if not columns:
+                columns = _columns(cells, space, f"{path}:{reader.line_num}")
+                continue
+            try:
+                lines.append(_line(dict(zip(columns, cells, strict=True)), space))
+            except ValueError as error:
+                what = str(error)
+                if len(cells) != len(columns):
+                    what = f"expected {len(columns)} cells, got {len(cells)}"
+                errors.append(f"{path}:{reader.line_num}: {what}")
+    except csv.Error as error:
+        errors.append(f"{path}:{reader.line_num}: not CSV: {error}")
+    if not columns:
+        raise ValueError(f"{path} must begin with a row of names, got nothing")
+    if errors:
+        more = len(errors) - MOST_ERRORS
+        listed = errors[:MOST_ERRORS] + ([f"and {more} more"] if more > 0 else [])
+        raise ValueError("nothing was imported:\n" + "\n".join(listed))
+    return lines
+
+
+def take_in(notebook: Notebook, lines: Iterable[Line]) -> tuple[int, int]:
+    """Tell a table's lines; how many were new, and how many the notebook had already."""
+
+    def key(point: Mapping[str, Any], value: float | None) -> tuple[Any, ...]:
+        return (*(str(point[name]) for name in notebook.config.space), value)
+
+    outcomes = [entry for entry in notebook.entries.values() if entry.order >= 0]
+    known = Counter(key(entry.point, entry.value) for entry in outcomes)
+    new = old = 0
+    for line in lines:
+        same = key(line.point, line.value)
+        if known[same] > 0:
+            known[same] -= 1
+            old += 1
+            continue
+        new += 1
+        entry = notebook.entry_of(line.point, "import")
+        if line.value is not None:
+            notebook.told(entry, line.value, source="import")
+        else:
+            notebook.failed(entry, line.reason or "failed", source="import")
+    return new, old
+
+
+def written_table(names: Sequence[str], entries: Iterable[Entry]) -> str:
+    """Every point with what has become of it, as CSV."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["id", *names, "value", "state", "reason", "seconds", "source"])
+    for entry in entries:
+        cells = [written(entry.point[name]) for name in names]
+        value = "" if entry.value is None else repr(entry.value)
+        seconds = "" if entry.seconds is None else f"{entry.seconds:g}"
+        writer.writerow(
+            [entry.id, *cells, value, entry.state, entry.reason or "", seconds, entry.source]
+        )
+    return buffer.getvalue()
+
+
+def _parsed(name: str, parameter: Any, text: str) -> Any:
+    if isinstance(parameter, Categorical):
+        for choice in parameter.choices:
+            if written(choice) == text:
+                return choice
+        choices = [written(choice) for choice in parameter.choices]
+        hint = nearest(text, choices)
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {shown(text)}{hint}")
+    try:
+        number = float(text)
+    except ValueError:
+        raise ValueError(f"{name} must be a number, got {shown(text)}") from None
+    if isinstance(parameter, Integer):
+        if not number.is_integer():
+            raise ValueError(f"{name} must be a whole number, got {shown(text)}")
+        return int(number)
+    return number
+
+
+def _columns(cells: Sequence[str], space: Space, where: str) -> list[str]:
+    columns = [cell.strip() for cell in cells]
+    wanted = [*space.names, "value"]
+    for name in wanted:
+        if name not in columns:
+            raise ValueError(
+                f"{where}: the header must name {', '.join(wanted)}; {name} is missing"
+            )
+    for i, name in enumerate(columns):
+        if name not in wanted and name not in OTHER_COLUMNS:
+            raise ValueError(f"{where}: unknown column {shown(name)}{nearest(name, wanted)}")
+        if name in columns[:i]:
+            raise ValueError(f"{where}: the column {shown(name)} is given twice")
+    return columns
+
+
+def _line(cells: Mapping[str, str], space: Space) -> Line:
+    point = parse_point(space, {name: cells[name] for name in space.names})
+    text, reason = cells["value"].strip(), cells.get("reason", "").strip()
+    if text:
+        return Line(point, parse_value(text))
+    if not reason:
+        raise ValueError("the value is missing; a failure needs a column reason that says why")
+    return Line(point, None, reason)

@@ -1,0 +1,464 @@
+"""Black boxes: what counts as a value, what as a failure, and that nothing is left running."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fitbo.objectives import (
+    CommandObjective,
+    Failed,
+    Outcome,
+    PythonObjective,
+    Value,
+    end_all,
+    end_left_over,
+    evaluate,
+    process,
+)
+from fitbo.objectives.command import check_placeholders, fill, missing, tokens
+from fitbo.objectives.outcome import clip, ending, number
+from fitbo.objectives.python import check_signature, load
+
+POINT = {"a": 0.25, "n": 3, "c": "red"}
+
+
+def shell(script: str, *arguments: str, **options: Any) -> CommandObjective:
+    script = script.replace("{", "{{").replace("}", "}}")
+    return CommandObjective(("sh", "-c", script, "sh", *arguments), **options)
+
+
+def run(objective: Any, tmp_path: Path, point: dict[str, Any] = POINT, seed: int = 7) -> Outcome:
+    return evaluate(objective, point, seed, tmp_path / "scratch" / "1")
+
+
+def reason(objective: Any, tmp_path: Path) -> str:
+    outcome = run(objective, tmp_path)
+    assert outcome.value is None
+    assert outcome.reason is not None
+    return outcome.reason
+
+
+def left(tmp_path: Path) -> list[str]:
+    return sorted(path.name for path in (tmp_path / "scratch").iterdir())
+
+
+def module(tmp_path: Path, text: str) -> str:
+    (tmp_path / "model.py").write_text(text)
+    return "./model.py:train"
+
+
+# --- Numbers ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [1, 2.5, np.float32(1.5), np.int64(4), np.array(3.0)])
+def test_numbers_of_every_kind_are_values(value: Any) -> None:
+    assert number(value) == float(value)
+
+
+@pytest.mark.parametrize("value", [None, "1", True, [1.0], np.array([1.0]), 1j, {}])
+def test_what_is_no_number_has_failed(value: Any) -> None:
+    with pytest.raises(Failed, match="expected a number, got"):
+        number(value)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -np.inf, 10**400])
+def test_a_value_that_is_not_finite_has_failed(value: Any) -> None:
+    with pytest.raises(Failed, match=r"the value is (nan|-?inf)"):
+        number(value)
+
+
+def test_a_reason_is_one_short_printable_line() -> None:
+    assert clip("a\nb\x1b[31m\tc") == "a b?[31m c"
+    assert len(clip("x" * 10_000)) == 300
+
+
+# --- Placeholders -----------------------------------------------------------------------------
+
+
+def test_placeholders_are_filled_and_doubled_braces_are_braces() -> None:
+    known = {"a": "1", "b": "{c}"}
+    assert fill("--a={a}{{a}} { b }", known) == "--a=1{a} {c}"
+    assert list(tokens("x{a}")) == [("x", False), ("a", True), ("", False)]
+
+
+def test_an_unknown_placeholder_names_the_nearest() -> None:
+    with pytest.raises(ValueError, match=r"placeholder \{alpa\}; did you mean 'alpha'\?"):
+        check_placeholders("{alpa}", ["alpha", "beta"])
+    assert check_placeholders("{alpha} {seed}", ["alpha"]) == {"alpha", "seed"}
+
+
+@pytest.mark.parametrize("text", ["{", "a}", "{a{b}", "{{{"])
+def test_a_lone_brace_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match="there is a lone"):
+        check_placeholders(text, ["a", "b"])
+
+
+def test_a_missing_program_is_told_before_anything_runs(tmp_path: Path) -> None:
+    assert missing("sh", tmp_path) is None
+    assert "on the PATH" in str(missing("no-such-program-here", tmp_path))
+    assert "there is no file" in str(missing("./simulate", tmp_path))
+    (tmp_path / "simulate").write_text("#!/bin/sh\necho 1\n")
+    assert "chmod +x" in str(missing("./simulate", tmp_path))
+    (tmp_path / "simulate").chmod(stat.S_IRWXU)
+    assert missing("./simulate", tmp_path) is None
+
+
+# --- Programs ---------------------------------------------------------------------------------
+
+
+def test_a_program_gets_the_point_and_its_last_number_is_the_value(tmp_path: Path) -> None:
+    script = 'echo start; echo "$1 $2 $3 $4" > args; cat args; echo 0.5; echo done'
+    objective = shell(script, "{a}", "{n}", "x={c}", "{seed}", keep=True)
+    outcome = run(objective, tmp_path)
+    assert outcome.value == 0.5
+    (kept,) = outcome.kept
+    assert Path(kept, "args").read_text() == "0.25 3 x=red 7\n"
+    assert json.loads(Path(kept, "point.json").read_text()) == POINT
+    assert Path(kept, "stdout").read_text().startswith("start\n")
+
+
+def test_arguments_pass_through_no_shell(tmp_path: Path) -> None:
+    objective = CommandObjective(("printf", "%s\n", "$(echo 1); {c}", "2"))
+    assert run(objective, tmp_path, {"c": "; rm -rf *"}).value == 2.0
+
+
+def test_a_program_beside_the_study_and_its_environment(tmp_path: Path) -> None:
+    program = tmp_path / "simulate"
+    program.write_text('#!/bin/sh\ntest "$0" = "$2/simulate" && echo "$A$1"\n')
+    program.chmod(stat.S_IRWXU)
+    command = ("./simulate", "{n}", "{study}")
+    objective = CommandObjective(command, env={"A": "{n}."}, base=tmp_path)
+    assert run(objective, tmp_path).value == 3.3
+
+
+def test_scratch_goes_after_success_and_stays_after_failure(tmp_path: Path) -> None:
+    assert run(shell("echo 1"), tmp_path).value == 1
+    assert left(tmp_path) == []
+    outcome = run(shell("echo oops >&2; exit 3"), tmp_path)
+    assert outcome.reason == "exit code 3: oops"
+    assert left(tmp_path) == ["1"]
+    assert Path(outcome.kept[0], "stderr").read_text() == "oops\n"
+    run(shell("exit 4"), tmp_path)  # the same evaluation again: another directory
+    assert left(tmp_path) == ["1", "1.2"]
+
+
+def test_retries_end_with_the_first_success(tmp_path: Path) -> None:
+    script = f"if [ -e {tmp_path}/mark ]; then echo 4; else touch {tmp_path}/mark; exit 1; fi"
+    outcome = run(shell(script, retries=3), tmp_path)
+    assert (outcome.value, outcome.attempts) == (4, 2)
+    assert left(tmp_path) == ["1"]  # the failed attempt's
+    outcome = run(shell("exit 1", retries=2), tmp_path)
+    assert (outcome.reason, outcome.attempts) == ("exit code 1", 3)
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("echo hello", "no line of stdout is a number; the last is 'hello'"),
+        ("true", "stdout is empty"),
+        ("echo 1; echo nan", "the value is nan"),
+        ("echo -inf", "the value is -inf"),
+        ("echo 1_000", "no line of stdout is a number"),
+        ("kill -9 $$", "killed by SIGKILL"),
+        ("printf '\\377\\000'", "no line of stdout is a number"),
+    ],
+)
+def test_failures_of_a_program(script: str, expected: str, tmp_path: Path) -> None:
+    assert expected in reason(shell(script), tmp_path)
+
+
+def test_a_program_that_cannot_start_has_failed(tmp_path: Path) -> None:
+    assert "cannot be started" in reason(CommandObjective(("./nothing",), base=tmp_path), tmp_path)
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def dead_soon(pid: int) -> bool:
+    for _ in range(100):
+        if not alive(pid):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_a_timeout_ends_grandchildren_that_ignore_sigterm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "GRACE", 0.2)
+    deaf = "trap '' TERM; echo $$ > mine; while :; do sleep 0.1; done"
+    script = f'trap "" TERM; sh -c "{deaf.replace("$", chr(92) + "$")}" & wait; wait'
+    started = time.monotonic()
+    outcome = run(shell(script, timeout=0.5), tmp_path)
+    assert outcome.reason == "timeout after 0.5 s"
+    assert time.monotonic() - started < 10
+    assert dead_soon(int(Path(outcome.kept[0], "mine").read_text()))
+
+
+def test_sigterm_comes_first(tmp_path: Path) -> None:
+    script = "trap 'echo saved > state; exit 0' TERM; while :; do sleep 0.05; done"
+    outcome = run(shell(script, timeout=0.3), tmp_path)
+    assert outcome.reason == "timeout after 0.3 s"  # in time or not at all
+    assert Path(outcome.kept[0], "state").read_text() == "saved\n"
+
+
+def test_what_a_program_leaves_running_is_ended(tmp_path: Path) -> None:
+    outcome = run(shell("sleep 60 & echo $! > mine; echo 1", keep=True), tmp_path)
+    assert outcome.value == 1
+    assert dead_soon(int(Path(outcome.kept[0], "mine").read_text()))
+
+
+def test_what_a_killed_study_left_running_is_ended(tmp_path: Path) -> None:
+    folder = tmp_path / "0007"
+    folder.mkdir()
+    with subprocess.Popen(["/bin/sleep", "60"], start_new_session=True) as orphan:
+        (folder / "pid").write_text(f"{orphan.pid} 1\n")  # of another process with its number
+        end_left_over(folder)
+        assert not folder.exists()
+        assert alive(orphan.pid)
+        folder.mkdir()
+        (folder / "pid").write_text(f"{orphan.pid} {process._birth(orphan.pid)}\n")
+        end_left_over(folder)
+        assert orphan.wait(10) == -9
+    end_left_over(folder)  # nothing is there any more
+
+
+def test_a_flood_of_output_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "MOST_OUTPUT", 1 << 20)
+    assert reason(shell("yes"), tmp_path) == "stdout went over 1 MiB"
+
+
+def test_end_all_stops_what_other_threads_run(tmp_path: Path) -> None:
+    outcomes: list[Outcome] = []
+    objective = shell("touch started; sleep 60", retries=5)
+    thread = threading.Thread(target=lambda: outcomes.append(run(objective, tmp_path)))
+    thread.start()
+    try:
+        while not list(tmp_path.glob("scratch/1/started")):
+            time.sleep(0.01)
+        end_all()
+        thread.join(10)
+    finally:
+        ending.clear()
+    assert [outcome.attempts for outcome in outcomes] == [1]
+
+
+# --- Where the value is -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "script", "expected"),
+    [
+        (Value(stdout="json", key="loss"), "echo '{\"loss\": 2}'", 2.0),
+        (Value(stdout="json", key="loss"), "echo log; echo '{\"loss\": 2}'", 2.0),
+        (Value(stdout="json", key="a.b"), 'echo \'{"a": {"b": 3}}\'', 3.0),
+        (Value(stdout="json", key="a.b"), "echo '{\"a.b\": 4}'", 4.0),
+        (Value(stdout="json"), "echo 5", 5.0),
+        (Value(regex=r"loss=(\S+)"), "echo loss=1; echo loss=6e-1 end", 0.6),
+        (Value(regex=r"^-?\d+$"), "echo x; echo -7; echo y", -7.0),
+        (Value(regex=r"(\w+)=(?P<value>\d+)"), "echo a=8", 8.0),
+        (Value(file="out.json", key="loss"), "echo '{\"loss\": 9}' > out.json", 9.0),
+        (Value(file="out.json"), "echo 10 > out.json", 10.0),
+        (Value(file="d/out.txt"), "mkdir d; echo 11 > d/out.txt", 11.0),
+        (Value(file="log", regex="v=(.*)"), "echo v=12 > log", 12.0),
+    ],
+)
+def test_values_are_found(value: Value, script: str, expected: float, tmp_path: Path) -> None:
+    assert run(shell(script, value=value), tmp_path).value == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "script", "expected"),
+    [
+        (Value(stdout="json", key="loss"), "echo '{}'", "has no key 'loss'"),
+        (Value(stdout="json", key="loss"), "echo no", "stdout is not JSON; its last line is 'no'"),
+        (Value(stdout="json", key="loss"), 'echo \'{"loss": "1"}\'', "expected a number, got str"),
+        (Value(stdout="json", key="loss"), "echo '{\"loss\": NaN}'", "the value is nan"),
+        (
+            Value(stdout="json", key="loss"),
+            "echo '{\"loss\": true}'",
+            "expected a number, got bool",
+        ),
+        (Value(stdout="json"), "true", "stdout is empty"),
+        (Value(regex="loss=(.*)"), "echo x", "the regex matches nothing in stdout"),
+        (Value(regex="loss=(.*)"), "echo loss=x", "the match in stdout is not a number: 'x'"),
+        (Value(file="out.json", key="a"), "true", "the program wrote no file out.json"),
+    ],
+)
+def test_values_are_missed(value: Value, script: str, expected: str, tmp_path: Path) -> None:
+    assert expected in reason(shell(script, value=value), tmp_path)
+
+
+def test_deeply_nested_json_is_only_a_failure(tmp_path: Path) -> None:
+    (tmp_path / "deep.json").write_text("[" * 200_000)
+    objective = shell(f"cat {tmp_path}/deep.json", value=Value(stdout="json", key="a"))
+    assert "stdout is not JSON" in reason(objective, tmp_path)
+
+
+def test_a_regex_that_would_take_for_ever_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fitbo.objectives.value.PATIENCE", 0.5)
+    objective = shell(f"echo {'a' * 60}", value=Value(regex=r"^(a+)+b"))
+    assert reason(objective, tmp_path) == "the regex took over 0.5 s"
+
+
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [
+        ({"regex": "("}, "^regex must be a regular expression"),
+        ({"regex": "a", "key": "b"}, "^regex must be left out beside key"),
+        ({"stdout": "json", "file": "x"}, "^file must be left out beside stdout"),
+        ({"stdout": "number", "key": "x"}, "^key must be left out"),
+        ({"file": "../x"}, "^file must be"),
+        ({"file": "/etc/passwd"}, "^file must be"),
+        ({"stdout": "xml"}, "^stdout must be one of number, json"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_refused(keys: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        Value(**keys)
+
+
+# --- Functions --------------------------------------------------------------------------------
+
+
+def test_a_function_of_a_file_gets_point_kwargs_seed_and_scratch(tmp_path: Path) -> None:
+    target = module(
+        tmp_path,
+        "def train(a, n, c, *, scale, seed, scratch):\n"
+        "    (scratch / 'note').write_text(c)\n"
+        "    return scale * (a + n) + seed\n",
+    )
+    objective = PythonObjective(target, {"scale": 2}, base=tmp_path, keep=True)
+    outcome = run(pickle.loads(pickle.dumps(objective)), tmp_path)  # noqa: S301 (our own)
+    assert outcome.value == 2 * 3.25 + 7
+    assert Path(outcome.kept[0], "note").read_text() == "red"
+
+
+def test_a_function_of_a_module(tmp_path: Path) -> None:
+    outcome = run(PythonObjective("math:hypot_"), tmp_path)
+    assert "ValueError: python must name a function of math, got 'hypot_'" in str(outcome.reason)
+    assert run(PythonObjective("operator:truth"), tmp_path, {}).value is None
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("raise KeyError('x')", "KeyError: 'x'"),
+        ("import sys; sys.exit(4)", "SystemExit: 4"),
+        ("return None", "expected a number, got NoneType None"),
+        ("return float('nan')", "the value is nan"),
+    ],
+)
+def test_failures_of_a_function(body: str, expected: str, tmp_path: Path) -> None:
+    target = module(tmp_path, f"def train(**point):\n    {body}\n")
+    assert reason(PythonObjective(target, base=tmp_path), tmp_path) == expected
+
+
+def test_modules_beside_the_study_and_from_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder, value in ((here, 1), (there, 2)):
+        folder.mkdir()
+        (folder / f"module_{folder.name}.py").write_text(f"def f(**point): return {value}\n")
+    monkeypatch.chdir(here)
+    assert run(PythonObjective("module_here:f", base=there), tmp_path).value == 1
+    assert run(PythonObjective("module_there:f", base=there), tmp_path).value == 2
+    assert run(PythonObjective("module_here:f", base=there, isolate=True), tmp_path).value == 1
+
+
+def test_an_exception_leaves_its_traceback(tmp_path: Path) -> None:
+    target = module(tmp_path, "def train(**point):\n    return 1 / 0\n")
+    outcome = run(PythonObjective(target, base=tmp_path), tmp_path)
+    assert "return 1 / 0" in Path(outcome.kept[0], "traceback.txt").read_text()
+
+
+def test_ctrl_c_is_no_failure(tmp_path: Path) -> None:
+    target = module(tmp_path, "def train(**point):\n    raise KeyboardInterrupt\n")
+    with pytest.raises(KeyboardInterrupt):
+        run(PythonObjective(target, base=tmp_path), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("return n + a", None),
+        ("import time; time.sleep(60)", "timeout after"),
+        ("import os; os._exit(5)", "exit code 5"),
+        ("import os; os._exit(0)", "ended its process and returned nothing"),
+        ("import os; os.kill(os.getpid(), 9)", "killed by SIGKILL"),
+        ("raise OSError('disk')", "OSError: disk"),
+        ("return 'x'", "expected a number, got str 'x'"),
+    ],
+)
+def test_an_isolated_function_may_hang_or_die(
+    body: str, expected: str | None, tmp_path: Path
+) -> None:
+    target = module(tmp_path, f"def train(a, n, c):\n    print('hello')\n    {body}\n")
+    patience = 1.5 if expected and "timeout" in expected else 60.0
+    outcome = run(PythonObjective(target, base=tmp_path, timeout=patience), tmp_path)
+    if expected is None:
+        assert outcome.value == 3.25
+    else:
+        assert expected in str(outcome.reason)
+        assert "hello" in Path(outcome.kept[0], "stdout").read_text() or "timeout" in expected
+
+
+@pytest.mark.parametrize(
+    ("target", "complaint"),
+    [
+        ("model", "^python must be package.module:function or path.py:function"),
+        ("no.such.module:f", "^python must name a module that can be imported.*ModuleNotFound"),
+        ("./none.py:f", "^python must name a file that exists"),
+        ("./broken.py:f", "^python must name a module that can be imported.*SyntaxError"),
+        ("./good.py:trian", "which is not there; did you mean 'train'"),
+        ("./good.py:CONSTANT", "which is not a function"),
+    ],
+)
+def test_a_target_that_is_not_there_is_one_error(
+    target: str, complaint: str, tmp_path: Path
+) -> None:
+    (tmp_path / "broken.py").write_text("def f(:\n")
+    (tmp_path / "good.py").write_text("CONSTANT = 1\ndef train(a): return a\n")
+    with pytest.raises(ValueError, match=complaint):
+        load(target, str(tmp_path))
+
+
+def test_a_signature_that_does_not_fit_is_one_error() -> None:
+    def f(a: float, *, b: float = 1.0, seed: int) -> float:
+        return a + b + seed
+
+    check_signature(f, ["a"], ["b"], "m:f")
+    check_signature(f, ["a", "seed"], [], "m:f")
+    with pytest.raises(ValueError, match=r"^python must name a function of a, c; m:f has"):
+        check_signature(f, ["a", "c"], [], "m:f")
+    with pytest.raises(ValueError, match="missing a required argument: 'a'"):
+        check_signature(f, ["b"], [], "m:f")
+    with pytest.raises(ValueError, match=r"^kwargs must not name parameters of the space, got a"):
+        check_signature(f, ["a"], ["a"], "m:f")
+
+
+def test_nothing_here_needs_numpy() -> None:
+    code = "import sys, fitbo.objectives; sys.exit('numpy' in sys.modules)"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", code], env=env, check=False).returncode == 0
