@@ -30,8 +30,10 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import logsumexp
 
 from fitbo.maxent.basis import Basis, chebyshev_coefficients
+from fitbo.maxent.levenberg import levenberg
 from fitbo.maxent.linalg import solve_spd
 from fitbo.mixture import Array
 
@@ -100,6 +102,8 @@ def solve(
     gap: float = 0.0,
     max_iterations: int = 200,
     refine: int = 1,
+    orthogonal: bool = False,
+    start: ArrayLike | None = None,
 ) -> MaxEntDensity:
     """Damped Newton on the dual of every problem at once. moments: (..., m + 1), mu_0 = 1.
 
@@ -111,6 +115,9 @@ def solve(
     tol, gap        a problem has converged when its gradient is below ``tol`` everywhere, or its
                     expected remaining decrease below ``gap`` nats
     refine          multiplies the number of nodes
+    orthogonal      solve one problem at a time by ``fitbo.maxent.levenberg``, slower and with twice
+                    the digits, from the multipliers ``start`` (..., m + 1) if given; the jitter is
+                    then its own
     """
     mu = np.asarray(moments, dtype=np.float64)
     if mu.ndim == 0 or mu.shape[-1] < 2:
@@ -137,7 +144,11 @@ def solve(
     if prior is not None:
         log_q0 = _log_prior(prior, u, lead)
     dual = _Dual(flat.T, basis, u, w, log_q0, ridges)
-    state = _newton(dual, jitter, tol, gap, max_iterations)
+    if orthogonal:
+        first = np.zeros_like(mu) if start is None else np.asarray(start, dtype=np.float64)
+        state = _one_by_one(dual, first.reshape(flat.shape).T, tol, max_iterations)
+    else:
+        state = _newton(dual, jitter, tol, gap, max_iterations)
     mean = basis.hessian(state.expectations)[0]
     residual = abs(dual.mu - mean).max(0)
     prior_term = 0.0 if log_q0 is None else w @ (dual.density(state.a) * log_q0)
@@ -264,6 +275,31 @@ def _newton(dual: _Dual, jitter: float, tol: float, gap: float, max_iterations: 
         if not active.size:
             break
     return state
+
+
+def _one_by_one(dual: _Dual, start: Array, tol: float, max_iterations: int) -> _State:
+    """Minimise S for each problem by itself; a converged one has no decrement left."""
+    a = np.array(start)
+    iterations = np.zeros(a.shape[1], dtype=np.intp)
+    decrement = np.zeros(a.shape[1])
+    for j in range(a.shape[1]):
+        log_measure = np.log(dual.w)
+        if dual.log_q0 is not None:
+            log_measure = log_measure + dual.log_q0[:, j]
+        a[1:, j], gradient, iterations[j] = levenberg(
+            dual.phi[:, 1:],
+            log_measure,
+            dual.mu[1:, j],
+            dual.ridge[:, 0],
+            a[1:, j],
+            tol,
+            max_iterations,
+        )
+        a[0, j] = logsumexp(log_measure - dual.phi[:, 1:] @ a[1:, j])
+        decrement[j] = 0.0 if abs(gradient).max() <= tol else np.inf
+    q = dual.density(a)
+    s, log_mass = dual.normalise(a, q, slice(None))
+    return _State(a, s, dual.products @ q / np.exp(log_mass), decrement, iterations)
 
 
 def _line_search(

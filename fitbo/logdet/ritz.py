@@ -1,0 +1,240 @@
+"""MEMe with a prior from Ritz values: many short runs tilt what a few long ones saw.
+
+A probe costs one product a step. Short Lanczos runs from many probes know the low moments of the
+spectrum with little noise, and nothing of where the small eigenvalues lie; a long run from one
+probe resolves those, with the noise of one probe. Maximum relative entropy joins the two:
+
+    minimise KL(q || q0)    subject to    E_q[phi_i] = mu_i,  i = 1..m,
+
+where q0 is the Ritz measure of the long runs (atoms x_g with masses w_g), with a thousandth of that
+of the short ones, and mu the moments of all the runs. As q0 is atomic the solution is a tilt,
+q_g = w_g exp(-a.phi(x_g)) / Z, and no smoothing enters. To first order this is the regression
+estimator of multilevel Monte Carlo.
+
+Two moments are known exactly where K has entries, tr K and tr K^2 = ||K||_F^2. Probes are weighted,
+as little unequally as possible, so that both come out right (calibration, in the language of
+survey sampling); every other moment is taken with the same weights.
+
+======  ============  ====================================================================
+symbol  shape         meaning
+======  ============  ====================================================================
+x, w    (G,)          atoms of q0 and their masses
+psi     (G, r)        the directions of span{T_1..T_m} that q0 can tell apart, orthonormal in q0
+omega   (d,)          weights of the probes, summing to one
+======  ============  ====================================================================
+
+A total of ``n_probes`` times ``n_moments / 2`` products is spent, as by every other method.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.polynomial.chebyshev import chebvander
+
+from fitbo.logdet.bounds import Bounds
+from fitbo.logdet.info import LogdetInfo, SpectralDensity
+from fitbo.logdet.lanczos import KRYLOV, positive, ritz
+from fitbo.logdet.operator import Operator
+from fitbo.maxent import Basis, solve
+from fitbo.maxent.levenberg import levenberg
+from fitbo.mixture import Array
+
+LONG_RUNS = 2
+LONG_SHARE = 0.4  # of the products
+LONG_KRYLOV = KRYLOV // 2
+RESOLVED = 1e-6  # a direction whose deviation under q0 is below this share of the largest is noise
+# In units of a direction's variance: the ridge bounds the tilt, and biases it by a thousandth. The
+# larger ones are for moments that no tilt of q0 has.
+RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
+# The mass of q0 that is the short runs'. An eigenvector on few coordinates may be orthogonal to the
+# signs of every long run, and a tilt cannot raise what is not there.
+SHORT_SHARE = 1e-3
+TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms(Basis):
+    """psi on the atoms of q0, in the interface of a ``Basis``: 'nodes' are the atoms.
+
+    Here u = 2 lambda / upper - 1, and psi = (T(u) - E_q0[T]) R with R (m, r).
+    """
+
+    u: Array = field(default_factory=lambda: np.empty(0))
+    masses: Array = field(default_factory=lambda: np.empty(0))
+    mean: Array = field(default_factory=lambda: np.empty(0))
+    whiten: Array = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def size(self) -> int:
+        return self.whiten.shape[1]
+
+    def nodes(self, refine: int = 1) -> tuple[Array, Array]:
+        return self.u, self.masses
+
+    def values(self, u: Array) -> Array:
+        psi = (chebvander(u, len(self.mean))[..., 1:] - self.mean) @ self.whiten
+        return np.concatenate([np.ones((*psi.shape[:-1], 1)), psi], axis=-1)
+
+    def products(self, u: Array) -> Array:
+        psi = self.values(u)
+        first, second = np.triu_indices(self.size + 1)
+        return psi[:, first] * psi[:, second]
+
+    def hessian(self, expectations: Array) -> Array:
+        n = self.size + 1
+        first, second = np.triu_indices(n)
+        out = np.empty((n, n, expectations.shape[1]))
+        out[first, second] = out[second, first] = expectations
+        return out
+
+
+def atoms(theta: Array, masses: Array, upper: float, degree: int) -> Atoms:
+    """q0 and the directions it resolves among T_1..T_degree on [0, upper]."""
+    u = 2 * theta / upper - 1
+    phi = chebvander(u, degree)[:, 1:]
+    mean = masses @ phi
+    _, deviations, directions = np.linalg.svd(
+        (phi - mean) * np.sqrt(masses)[:, None], full_matrices=False
+    )
+    # A spectrum of one point has no direction at all; a null one does no harm.
+    kept = max(1, int((deviations > RESOLVED * max(deviations[0], 1e-300)).sum()))
+    scale = np.maximum(deviations[:kept], 1e-12)
+    return Atoms("chebyshev", 1, u=u, masses=masses, mean=mean, whiten=directions[:kept].T / scale)
+
+
+def calibrate(known: Array, targets: Array) -> Array:
+    """Probe weights nearest to equal, in entropy, with sum_j omega_j known_kj = targets_k.
+
+    (k, d), (k,) -> (d,). Weights omega_j ~ exp(-b.known_j) are positive, so the weighted measure
+    still is one. The last targets are dropped while no such weights exist.
+    """
+    n_probes = known.shape[1]
+    equal = np.full(n_probes, 1 / n_probes)
+    for count in range(len(targets), 0, -1):
+        scatter = known[:count].std(1)
+        kept = scatter > 1e-12 * abs(targets[:count])  # else every probe has it right already
+        if not kept.any():
+            return equal
+        c = ((known[:count] - targets[:count, None])[kept] / scatter[kept, None]).T
+        zero = np.zeros(c.shape[1])
+        b, gradient, _ = levenberg(c, np.log(equal), zero, zero, zero, tol=1e-10, most=50)
+        if abs(gradient).max() <= 1e-8:
+            weights = np.exp(-c @ b)
+            return np.asarray(weights / weights.sum())
+    return equal
+
+
+def plan(n: int, n_moments: int, n_probes: int) -> tuple[int, int, int, int]:
+    """(short runs, their steps, long runs, their steps) within n_probes x steps products."""
+    steps = min((n_moments + 1) // 2, n)
+    budget = n_probes * steps
+    long_steps = min(n, int(LONG_SHARE * budget) // LONG_RUNS, max(LONG_KRYLOV // n, steps))
+    if long_steps <= steps or n_probes <= LONG_RUNS:
+        return n_probes, steps, 0, steps
+    return (budget - LONG_RUNS * long_steps) // steps, steps, LONG_RUNS, long_steps
+
+
+def meme_ritz(
+    operator: Operator,
+    n_moments: int,
+    n_probes: int,
+    bounds: Bounds,
+    rng: np.random.Generator,
+) -> tuple[float, LogdetInfo]:
+    """n E_q[log lambda] under the tilt; Ritz values below ``bounds.lower`` are moved up to it."""
+    n = operator.n
+    n_short, steps, n_long, long_steps = plan(n, n_moments, n_probes)
+    theta, weights = _run(operator, steps, n_short, bounds, rng)
+    if n_long:
+        fine, fine_weights = _run(operator, long_steps, n_long, bounds, rng)
+    else:
+        fine, fine_weights = theta, weights
+    upper = max(float(theta.max()), float(fine.max()))
+    degree = 2 * steps - 1
+    start = time.perf_counter()
+    x = np.concatenate([fine[fine_weights > 0], theta[weights > 0]])
+    long_masses = (1 - SHORT_SHARE) * fine_weights[fine_weights > 0] / len(fine)
+    masses = np.concatenate([long_masses, SHORT_SHARE * weights[weights > 0] / len(theta)])
+    q0 = atoms(x, masses / masses.sum(), upper, degree)
+    runs = [(theta, weights), (fine, fine_weights)] if n_long else [(theta, weights)]
+
+    def of_each_run(f: Callable[[Array], Array]) -> Array:
+        """E[f] by each probe's own quadrature, (..., d)."""
+        return np.concatenate([(w[..., None] * f(t)).sum(1) for t, w in runs]).T
+
+    per_probe = of_each_run(
+        lambda t: np.asarray(chebvander(2 * t / upper - 1, degree)[..., 1:], dtype=np.float64)
+    )
+    omega = np.full(per_probe.shape[1], 1 / per_probe.shape[1])
+    diagonal, squares = operator.diagonal(), operator.squared_norm()
+    known = of_each_run(lambda t: np.stack([t, t * t], axis=-1))
+    if diagonal is not None and squares is not None:
+        omega = calibrate(known, np.array([diagonal.mean(), squares / n]))
+    mu = np.concatenate([[1.0], (per_probe @ omega - q0.mean) @ q0.whiten])
+    for ridge in RIDGES:
+        density = solve(mu, q0, ridge=ridge, tol=TOLERANCE, max_iterations=100, orthogonal=True)
+        if density.converged:
+            break
+    tilted = density.pdf(q0.u) * q0.masses
+    tilted /= tilted.sum()
+    seconds = time.perf_counter() - start
+    value = n * float(tilted @ np.log(x))
+    error = _standard_error(n, x, tilted, per_probe, known, omega, upper, n_long, degree)
+    return value, LogdetInfo(
+        method="meme",
+        products=operator.products,
+        standard_error=error,
+        bounds=(bounds.lower, upper),
+        n_moments=degree,
+        density=SpectralDensity.from_atoms(x, tilted),
+        entropy=-float(tilted @ np.log(np.maximum(tilted, 1e-300) / q0.masses)),
+        residual=float(density.residual),
+        # Of the problem with its ridge, which leaves a residual of ridge times the multipliers.
+        converged=bool(density.converged),
+        solve_seconds=seconds,
+    )
+
+
+def _run(
+    operator: Operator, steps: int, n_probes: int, bounds: Bounds, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    theta, weights = ritz(operator, steps, n_probes, rng).nodes()
+    return np.maximum(positive(theta, weights), bounds.lower), weights
+
+
+def _standard_error(
+    n: int,
+    x: Array,
+    tilted: Array,
+    per_probe: Array,
+    known: Array,
+    omega: Array,
+    upper: float,
+    n_long: int,
+    degree: int,
+) -> float:
+    """Of the linearised estimate, from its two independent parts.
+
+    log lambda = g + rest, with g its regression on the moments under q. g is averaged over all
+    probes, and what the exact moments do not explain of it scatters; the rest is seen by the long
+    runs alone, too few to show a scatter, so it is taken at its bound: for signs, the variance of
+    z.f(K) z is at most 2 n E[f^2].
+    """
+    root = np.sqrt(tilted)
+    phi = chebvander(2 * x / upper - 1, degree)
+    fit = np.linalg.lstsq(phi * root[:, None], np.log(x) * root, rcond=RESOLVED)[0]
+    rest = np.log(x) - phi @ fit
+    n_probes = per_probe.shape[1]
+    if n_probes < 4:
+        return float("nan")
+    g = fit[1:] @ per_probe
+    explained = np.vstack([np.ones(n_probes), known])
+    if np.ptp(omega) > 0:
+        g = g - np.linalg.lstsq(explained.T, g, rcond=None)[0] @ explained
+    coarse = n**2 * g.var(ddof=1) / n_probes
+    fine = 2 * n * float(tilted @ rest**2) / (n_long or n_probes)
+    return float(np.sqrt(coarse + fine))

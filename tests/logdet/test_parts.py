@@ -1,0 +1,203 @@
+"""Moments, bounds, quadratures and densities, each against dense algebra."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from fitbo.logdet.bounds import Bounds, gershgorin, lanczos_ends, resolve
+from fitbo.logdet.deflation import Deflated
+from fitbo.logdet.lanczos import ritz
+from fitbo.logdet.meme import RESIDUAL, maxent_spectrum, spectral_density
+from fitbo.logdet.omxnt import scale_iteratively
+from fitbo.logdet.operator import as_operator
+from fitbo.logdet.ritz import calibrate, plan
+from fitbo.logdet.taylor import unit_powers
+from fitbo.logdet.trace import chebyshev_moments, in_family, probe_blocks
+from fitbo.maxent.basis import VANDER
+from tests.logdet.problems import grid_eigenvalues, grid_laplacian, kernel, with_spectrum
+
+EIGENVALUES = np.geomspace(0.05, 3.0, 60)
+K = with_spectrum(EIGENVALUES)
+BOUNDS = Bounds(0.01, 3.2)
+
+
+@pytest.mark.parametrize("family", ["chebyshev", "legendre", "power"])
+@pytest.mark.parametrize("m", [1, 2, 7, 8])
+def test_moments_of_each_probe_are_its_quadratic_forms(family: str, m: int) -> None:
+    """z.phi_i(A) z / n by dense eigenvectors, and ceil(m / 2) products."""
+    op = as_operator(K)
+    found = in_family(chebyshev_moments(op, BOUNDS, m, 3, np.random.default_rng(4)), family)
+    (z,) = probe_blocks(60, 3, np.random.default_rng(4))
+    values, vectors = np.linalg.eigh(K)
+    weights = (vectors.T @ z) ** 2 / 60
+    assert_allclose(found, weights.T @ VANDER[family](BOUNDS.to_unit(values), m), atol=1e-12)
+    assert op.products == 3 * -(-m // 2)
+
+
+def test_moments_are_unbiased() -> None:
+    """The mean over many probes is the trace, within its standard error; at 10,000 probes."""
+    found = chebyshev_moments(as_operator(K), BOUNDS, 6, 10_000, np.random.default_rng(0))
+    truth = VANDER["chebyshev"](BOUNDS.to_unit(EIGENVALUES), 6).mean(0)
+    error = found.std(0, ddof=1)[1:] / 100
+    assert (abs(found.mean(0) - truth)[1:] < 4 * error).all()
+    assert (error < 0.005).all()
+
+
+def test_probes_are_signs_and_do_not_depend_on_the_blocks() -> None:
+    (whole,) = probe_blocks(33, 5, np.random.default_rng(1))
+    parts = list(probe_blocks(33, 5, np.random.default_rng(1), most=2))
+    assert set(np.unique(whole)) == {-1.0, 1.0}
+    assert [part.shape[1] for part in parts] == [2, 2, 1]
+    assert (np.hstack(parts) == whole).all()
+
+
+def test_unit_powers() -> None:
+    u = np.linspace(-1, 1, 7)
+    phi = np.polynomial.chebyshev.chebvander(u, 9)
+    for sign in (1.0, -1.0):
+        expected = ((1 + sign * u) / 2)[:, None] ** np.arange(10)
+        assert_allclose(phi @ unit_powers(9, sign).T, expected, atol=1e-13)
+    assert_allclose(abs(unit_powers(30)).sum(1), 1)
+
+
+def test_bounds_hold() -> None:
+    for matrix in (K, grid_laplacian(9), kernel(50, 0.4, 1e-3)):
+        op = as_operator(matrix)
+        dense = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+        low, high = np.linalg.eigvalsh(dense)[[0, -1]]
+        assert gershgorin(op)[0] <= low
+        assert gershgorin(op)[1] >= high * (1 - 1e-12)
+        inner, upper = lanczos_ends(op, np.random.default_rng(0))
+        assert upper >= high * (1 - 1e-12)
+        assert inner >= low * (1 - 1e-12)
+    assert gershgorin(as_operator(grid_laplacian(9)))[1] == pytest.approx(8.0)
+    given = resolve(as_operator(K), (0.02, None), np.random.default_rng(0))
+    assert given.lower == 0.02
+
+
+def test_lanczos_matches_twice_as_many_moments_as_steps() -> None:
+    theta, weights = ritz(as_operator(K), 5, 2, np.random.default_rng(3)).nodes()
+    (z,) = probe_blocks(60, 2, np.random.default_rng(3))
+    values, vectors = np.linalg.eigh(K)
+    truth = (vectors.T @ z) ** 2 / 60
+    for power in range(10):
+        assert_allclose((weights * theta**power).sum(1), truth.T @ values**power, rtol=1e-9)
+    assert abs((weights * theta**10).sum(1) / (truth.T @ values**10) - 1).max() > 1e-9
+
+
+def test_radau_and_gauss_bracket_every_probe() -> None:
+    quadrature = ritz(as_operator(K), 6, 8, np.random.default_rng(3))
+    (z,) = probe_blocks(60, 8, np.random.default_rng(3))
+    values, vectors = np.linalg.eigh(K)
+    truth = ((vectors.T @ z) ** 2 / 60).T @ np.log(values)
+    gauss, radau = (
+        (w * np.log(t)).sum(1) for t, w in (quadrature.nodes(), quadrature.nodes(lower=0.04))
+    )
+    assert (radau < truth).all()
+    assert (truth < gauss).all()
+    assert_allclose(quadrature.nodes(lower=0.04)[0].min(1), 0.04, rtol=1e-10)
+
+
+def test_lanczos_stays_orthogonal_over_many_steps() -> None:
+    """Without reorthogonalisation copies of the large eigenvalues would appear."""
+    hard = with_spectrum(np.concatenate([np.geomspace(1e-6, 1e-2, 90), [1.0, 10.0, 100.0]]))
+    theta, weights = ritz(as_operator(hard), 93, 1, np.random.default_rng(0)).nodes()
+    assert (theta > 50).sum() == 1
+    assert_allclose(weights.sum(), 1)
+    assert_allclose(theta.max(), 100.0)
+
+
+def test_deflated_operator_is_the_schur_complement() -> None:
+    matrix = kernel(40, 1.0, 1e-3)
+    op = Deflated(as_operator(matrix), 7)
+    S = op @ np.eye(33)
+    assert_allclose(
+        np.log(op.pivots).sum() + np.linalg.slogdet(S)[1], np.linalg.slogdet(matrix)[1], rtol=1e-9
+    )
+    assert_allclose(op.diagonal(), S.diagonal(), atol=1e-12)
+    assert_allclose(op.squared_norm(), (S * S).sum(), rtol=1e-9)
+    assert np.linalg.eigvalsh(S)[0] >= np.linalg.eigvalsh(matrix)[0] * (1 - 1e-6)
+    assert np.linalg.eigvalsh(S)[-1] < np.linalg.eigvalsh(matrix)[-1]
+
+
+def grid_moments(m: int, family: str) -> tuple[np.ndarray, Bounds, np.ndarray]:
+    """Exact moments of a grid's spectrum: no probes, so entropy alone is on trial."""
+    eigenvalues = grid_eigenvalues(300)
+    bounds = Bounds(0.0, 8.0)
+    return VANDER[family](bounds.to_unit(eigenvalues), m).mean(0), bounds, eigenvalues
+
+
+@pytest.mark.parametrize("family", ["legendre", "chebyshev"])
+def test_meme_is_stable_to_two_hundred_moments(family: str) -> None:
+    moments, bounds, eigenvalues = grid_moments(200, family)
+    truth = np.log(eigenvalues).mean()
+    entropies = []
+    for m in (2, 5, 10, 20, 40, 80, 120, 160, 200):
+        density, refine = maxent_spectrum(moments[: m + 1], family, bounds)
+        assert density.residual < RESIDUAL
+        entropies.append(float(density.entropy))
+        if m >= 20:
+            value = spectral_density(density, bounds, refine).expect(np.log)
+            assert_allclose(value, truth, rtol=1e-3)
+    assert (np.diff(entropies) < 0).all()
+
+
+def test_meme_entropy_never_rises_and_omxnt_s_does() -> None:
+    moments, bounds, _ = grid_moments(15, "chebyshev")
+    ours, theirs = [], []
+    for m in range(1, 16):
+        mu = in_family(moments[: m + 1], "legendre")
+        ours.append(float(maxent_spectrum(mu, "legendre", bounds)[0].entropy))
+        _, p, _ = scale_iteratively(moments[: m + 1] @ unit_powers(m).T, n_sweeps=200)
+        theirs.append(-float(p[p > 0] @ np.log(p[p > 0] * len(p) / 2)))
+    assert (np.diff(ours) < 1e-9).all()
+    assert (np.diff(theirs) > 1e-6).any()
+
+
+def test_omxnt_solves_a_small_problem() -> None:
+    """One moment, mean 0.3 on [0, 1]: the density is exponential, and scaling converges to it."""
+    x, masses, residual = scale_iteratively([1.0, 0.3], n_sweeps=5000)
+    assert residual < 1e-7
+    assert_allclose(masses @ x, 0.3, atol=1e-7)
+    slope = np.diff(np.log(masses))
+    assert_allclose(slope, slope[0], rtol=1e-6)
+
+
+def test_priors() -> None:
+    """With the moments of q0 itself, q = q0; and log is the function 1 / lambda."""
+    bounds = Bounds(0.01, 1.0)
+    x = np.geomspace(0.01, 1, 200_001)  # equal steps in log: flat in log lambda
+    moments = VANDER["legendre"](bounds.to_unit(x), 8)
+    mu = np.trapezoid(moments, np.log(x), axis=0) / np.log(100)
+    for prior in ("log", lambda points: 1 / points):
+        density, refine = maxent_spectrum(mu, "legendre", bounds, prior)
+        found = spectral_density(density, bounds, refine)
+        assert_allclose(found.expect(np.log), np.log(0.1), atol=1e-6)
+        at = np.array([0.02, 0.1, 0.7])
+        assert_allclose(found.pdf(at), 1 / (at * np.log(100)), rtol=1e-5)
+
+
+def test_calibration_meets_its_targets_with_positive_weights() -> None:
+    rng = np.random.default_rng(0)
+    known = np.stack([1 + 0.1 * rng.standard_normal(20), 2 + 0.3 * rng.standard_normal(20)])
+    weights = calibrate(known, np.array([1.02, 2.05]))
+    assert_allclose(known @ weights, [1.02, 2.05], rtol=1e-8)
+    assert_allclose(weights.sum(), 1)
+    assert (weights > 0).all()
+    # A target that no weights can reach is dropped, the first kept.
+    weights = calibrate(known, np.array([1.02, 9.0]))
+    assert_allclose(known[0] @ weights, 1.02, rtol=1e-8)
+    assert_allclose(calibrate(known, np.array([9.0, 9.0])), 1 / 20)
+    assert_allclose(calibrate(np.ones((2, 5)), np.ones(2)), 1 / 5)
+
+
+@pytest.mark.parametrize("n", [3, 40, 1000, 10**7])
+def test_plan_spends_no_more_than_it_has(n: int) -> None:
+    for n_moments in (1, 8, 60):
+        for n_probes in (1, 2, 5, 50):
+            short, steps, long, long_steps = plan(n, n_moments, n_probes)
+            assert short >= 1
+            assert short * steps + long * long_steps <= n_probes * -(-n_moments // 2)
+            assert max(steps, long_steps) <= n
