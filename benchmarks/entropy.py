@@ -33,8 +33,9 @@ from matplotlib.ticker import NullFormatter
 
 from fitbo.entropy import MC, MM, VUB, Entropy, Huber, MEMe, MEMeL, Quad
 from fitbo.mixture import Mixture
+from fitbo.settings import Settings
 from fitbo.space import Space
-from fitbo.study import Settings, Study
+from fitbo.study import Study
 
 RESULTS = Path(__file__).parent.parent / "results" / "entropy"
 
