@@ -3,7 +3,8 @@
 ``drive`` is the whole loop. It asks a study for points, submits them, tells what comes back, and
 ends by the first of several reasons. ``submit`` is all it knows of how a point is evaluated, and
 its callbacks all that a journal needs: ``on_start`` before a point is submitted, ``on_end`` after
-the study knows its outcome. With one worker it is the plain loop of ask, evaluate, tell.
+the study knows its outcome. With one worker it is the plain loop of ask, evaluate, tell. With more,
+the next point is chosen while all are busy and waits for the first that is free.
 
 An exception or a value that is not a finite number is a failure and not the end. What is still
 running when a search ends early is cancelled if it has not begun; it stays pending in the study.
@@ -15,7 +16,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fitbo.space import Exhausted
@@ -134,19 +135,18 @@ def drive(
     waiting = list(queue)
     began, count = time.monotonic(), done
     running: dict[Future[Any], Trial] = {}
+    ready: Trial | None = None  # chosen, and not started
     message = _ended(study, limits, stop, began)
     closing: str | None = None  # nothing new is started, what runs is waited for
     try:
         while message is None:
-            while closing is None and len(running) < n_workers:
-                if limits.budget is not None and count >= limits.budget:
-                    closing = f"the budget of {limits.budget} evaluations is spent"
+            while len(running) < n_workers:
+                if ready is None and closing is None:
+                    ready, closing = _choose(study, waiting, count, limits)
+                    count += ready is not None
+                if ready is None:
                     break
-                try:
-                    trial = _start(study, waiting, count)
-                except Exhausted as end:
-                    closing = str(end)
-                    break
+                trial, ready = replace(ready, started=time.monotonic()), None
                 if on_start is not None:
                     on_start(study, trial)
                 try:
@@ -155,7 +155,10 @@ def drive(
                     study.forget(trial.x)
                     closing = f"the executor is broken and takes no more points: {error}"
                     break
-                count += 1
+            idle = n_workers > 1 and ready is None and closing is None and not waiting
+            if idle and running and not any(future.done() for future in running):
+                ready, closing = _choose(study, waiting, count, limits)
+                count += ready is not None
             if not running:
                 message = closing
                 break
@@ -169,6 +172,8 @@ def drive(
             due = limits if finished else Limits(time_limit=limits.time_limit)
             message = _ended(study, due, stop, began)
     finally:
+        if ready is not None:
+            study.forget(ready.x)
         for future in running:
             future.cancel()
     return message or "there was nothing to evaluate"
@@ -213,15 +218,22 @@ def inline(fun: Callable[[Any], Any]) -> Submit:
     return submit
 
 
-def _start(study: Study, waiting: list[Any], number: int) -> Trial:
-    """The next trial, its point pending."""
+def _choose(
+    study: Study, waiting: list[Any], number: int, limits: Limits
+) -> tuple[Trial | None, str | None]:
+    """The next trial, its point pending; or none, and why there will be no other."""
+    if limits.budget is not None and number >= limits.budget:
+        return None, f"the budget of {limits.budget} evaluations is spent"
     if waiting:
         x = waiting.pop(0)
         if not study.is_pending(x):
             study.expect(x)
     else:
-        x = study.ask()[0]
-    return Trial(number, x, time.monotonic())
+        try:
+            x = study.ask()[0]
+        except Exhausted as end:
+            return None, str(end)
+    return Trial(number, x, time.monotonic()), None
 
 
 def _finished(running: dict[Future[Any], Trial], limits: Limits, began: float) -> list[Future[Any]]:

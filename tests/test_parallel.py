@@ -100,6 +100,39 @@ def test_a_free_worker_gets_a_point_at_once() -> None:
     assert gaps.min() > 1e-4
 
 
+def test_the_next_point_is_chosen_while_all_workers_are_busy() -> None:
+    """One beyond those under way, started the moment a worker is free, and forgotten at the end."""
+    futures: list[Future[float]] = []
+    points: list[np.ndarray] = []
+    s = study()
+
+    def submit(x: np.ndarray) -> Future[float]:
+        futures.append(Future())
+        points.append(x)
+        return futures[-1]
+
+    asked: list[tuple[int, int]] = []
+    ready: list[np.ndarray] = []
+
+    def stop(s: Study) -> str | None:
+        """Called while all are busy; ends one evaluation a call."""
+        asked.append((len(s.pending), len(futures)))
+        if len(points) < 2:
+            return None
+        if len(s.y) == 5:
+            return "enough"
+        ready.append(s.pending[-1])
+        i = len(s.y)
+        futures[i].set_result(bowl(points[i]))
+        return None
+
+    assert drive(s, submit, n_workers=2, limits=Limits(budget=20), stop=stop) == "enough"
+    busy = [pending for pending, started in asked if started >= 2]
+    assert max(busy) == 3  # two under way and the next
+    assert any(np.array_equal(ready[-1], x) for x in points)
+    assert len(s.pending) == len(points) - len(s.y)
+
+
 def test_a_study_goes_on_where_it_was_left() -> None:
     """Four evaluations, two points under way, and a new loop that finishes them first."""
     s = study()
