@@ -89,7 +89,7 @@ def run_study(task: Task, stop: Callable[[], bool] = lambda: False) -> bool:
             writer.append(header(task, problem))
             rows: list[dict[str, Any]] = []
         else:
-            _check_same(writer.journal, header(task, problem), task.path)
+            check_same(writer.journal, header(task, problem), task.path)
             rows = writer.journal.rows
         if len(rows) >= task.campaign.budget:
             _state_path(task.path).unlink(missing_ok=True)
@@ -192,7 +192,8 @@ def header(task: Task, problem: Problem) -> dict[str, Any]:
     }
 
 
-def _check_same(journal: Journal, new: Mapping[str, Any], path: Path) -> None:
+def check_same(journal: Journal, new: Mapping[str, Any], path: Path) -> None:
+    """Raise ``ConfigChanged`` where the journal's header describes another study than ``new``."""
     old, new = (
         {key: value for key, value in each.items() if key not in INCIDENTAL}
         for each in (journal.header, new)

@@ -17,7 +17,7 @@ from fitbo.decode import Choice, Key, Pattern, Range, Registry, check
 from fitbo.design import DESIGNS
 from fitbo.entropy import BACKENDS
 from fitbo.settings import Settings
-from fitbo.surrogate.kernel import KERNELS
+from fitbo.surrogate import DEFAULT_KERNELS, KERNELS
 
 LABEL = Pattern(
     r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,99}",
@@ -106,18 +106,20 @@ class Surrogate:
         "batched: all samples at once, the fast one; gpy: any kernel of GPy, one sample at a time",
     ] = "batched"
     kernel: Annotated[
-        str,
-        "matern52, matern32 or rbf; for gpy an expression, such as matern52 + periodic*linear",
-        PRINTABLE,
-    ] = "matern52"
+        Annotated[str, PRINTABLE] | None,
+        "additive, matern52, matern32 or rbf, for gpy an expression, such as matern52 + "
+        "periodic*linear; left out: additive, for gpy matern52",
+    ] = None
     bare: ClassVar[str] = "kernel"
 
     def __post_init__(self) -> None:
         check(self)
+        if self.kernel is None:
+            object.__setattr__(self, "kernel", DEFAULT_KERNELS[self.kind])
         if self.kind == "batched" and self.kernel not in KERNELS:
             raise ValueError(
                 f"kernel must be one of {', '.join(KERNELS)} (or an expression with kind: gpy), "
-                f"got {decode.shown(self.kernel)}{decode.nearest(self.kernel, KERNELS)}"
+                f"got {decode.shown(self.kernel)}{decode.nearest(str(self.kernel), KERNELS)}"
             )
         if self.kind == "gpy":
             from fitbo.surrogate.gpy import kernel_from  # GPy takes two seconds to import

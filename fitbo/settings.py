@@ -9,7 +9,7 @@ from fitbo.acquisition import ACQUISITIONS
 from fitbo.design import DESIGNS
 from fitbo.entropy import Entropy, backend
 from fitbo.mixture import Array, Mixture
-from fitbo.surrogate import RULES, SURROGATES, Rule, kernel_of
+from fitbo.surrogate import DEFAULT_KERNELS, RULES, SURROGATES, Rule, kernel_of
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Settings:
     etas          K, values of eta for each theta: 5 for ``fitbo``, see ``fitbo.information``, where
                   1 is the paper's; 1 for the others
     surrogate     ``batched``, or ``gpy`` for any kernel that GPy knows, at GPy's speed
-    kernel        a name, for ``gpy`` an expression such as ``"matern52 + periodic"``
+    kernel        a name, ``additive`` if None; for ``gpy`` an expression such as
+                  ``"matern52 + periodic"``, ``matern52`` if None
     rule          how g's Gaussian becomes f's: ``moment_matched`` or ``linearised``
     resolution    for ``fitbo``: see ``fitbo.propose.indistinct``
     exploit_every after the initial design, every how many evaluations one tests the minimum itself,
@@ -42,7 +43,7 @@ class Settings:
     n_samples: int = 200
     etas: int | None = None
     surrogate: str = "batched"
-    kernel: str = "matern52"
+    kernel: str | None = None
     rule: Rule = "moment_matched"
     resolution: float = 0.3
     exploit_every: int | None = None
@@ -68,7 +69,9 @@ class Settings:
                     f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}"
                 )
         backend(self.entropy)
-        kernel_of(self.surrogate, self.kernel)
+        if self.kernel is None:
+            object.__setattr__(self, "kernel", DEFAULT_KERNELS[self.surrogate])
+        kernel_of(self.surrogate, str(self.kernel))
         if self.n_initial is not None and self.n_initial < 1:
             raise ValueError(f"n_initial must be at least 1, got {self.n_initial}")
         for name in ("n_samples", "etas", "thin", "min_burn_in"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,3 +89,17 @@ def test_a_header_describes_its_study(tmp_path: Path) -> None:
     assert (task.method, task.seed) == (original.method, original.seed)
     assert task.campaign.budget == original.campaign.budget
     assert task.campaign.n_initial(task.problem) == 4
+
+
+def test_a_peer_beside_our_methods_is_left_out(
+    tmp_path: Path, drawn: list[tuple[Picture, list[AcquisitionCurve], bool]]
+) -> None:
+    """Its header names no acquisition; alone it makes no picture."""
+    (methods,) = group(load([ran(tmp_path)])).values()
+    peers = [
+        replace(run, header={**run.header, "method": {"label": "EI"}}) for run in methods["EI"]
+    ]
+    assert picture_figure({**methods, "EI": peers}) is not None
+    ((_, curves, _),) = drawn
+    assert [curve.label for curve in curves] == ["MM"]
+    assert picture_figure({"EI": peers}) is None

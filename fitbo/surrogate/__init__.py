@@ -14,7 +14,15 @@ from typing import Any, get_args
 
 from fitbo.surrogate.batched import Surrogate, condition
 from fitbo.surrogate.hyperparameters import Hyperparameters, n_parameters
-from fitbo.surrogate.kernel import KERNELS, RBF, Kernel, Matern32, Matern52, named_kernel
+from fitbo.surrogate.kernel import (
+    KERNELS,
+    RBF,
+    Additive,
+    Kernel,
+    Matern32,
+    Matern52,
+    named_kernel,
+)
 from fitbo.surrogate.parabola import Functional, Mean, Parabola, Rule
 from fitbo.surrogate.posterior import LogPosterior
 from fitbo.surrogate.prior import Prior, default_prior, log_prior, sample_prior
@@ -22,6 +30,7 @@ from fitbo.surrogate.standardise import Standardiser
 
 # Modules that offer LogPosterior and condition; GPy takes seconds to import, so by name.
 SURROGATES = {"batched": "fitbo.surrogate", "gpy": "fitbo.surrogate.gpy"}
+DEFAULT_KERNELS = {"batched": "additive", "gpy": "matern52"}
 RULES: tuple[str, ...] = get_args(Rule)
 
 
@@ -40,10 +49,12 @@ def kernel_of(kind: str, kernel: str) -> Any:
 
 
 __all__ = [
+    "DEFAULT_KERNELS",
     "KERNELS",
     "RBF",
     "RULES",
     "SURROGATES",
+    "Additive",
     "Functional",
     "Hyperparameters",
     "Kernel",

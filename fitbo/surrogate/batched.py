@@ -33,7 +33,11 @@ from fitbo.surrogate.gp import blocks, inverse_factor
 from fitbo.surrogate.hyperparameters import Hyperparameters
 from fitbo.surrogate.kernel import (
     Kernel,
+    correlation,
+    correlation_and_slopes,
+    n_shares,
     named_kernel,
+    parts_gradient,
     squared_differences,
     with_ones,
     x_gradient,
@@ -76,20 +80,33 @@ class Surrogate(Parabola):
         for rows in blocks(B, WIDE):
             table = squared_differences(X[rows], self.X_data)
             for js in blocks(T, CACHED // table.shape[1]):
-                r2 = precisions[js] @ table
+                theta = self.theta[js]
                 if not gradient:
-                    m[js, :, rows], v[js, rows], _ = self._moments_of_g(self.kernel.value(r2), js)
+                    rho = correlation(self.kernel, theta, table)
+                    m[js, :, rows], v[js, rows], _ = self._moments_of_g(rho, js)
                     continue
-                rho, slope = self.kernel.value_and_slope(r2)
+                rho, slope, parts = correlation_and_slopes(self.kernel, theta, table)
                 m[js, :, rows], v[js, rows], A = self._moments_of_g(rho, js)
-                slope *= self.theta.signal_variance[js, None]
+                slope *= theta.signal_variance[:, None]
                 slope = slope.reshape(A.shape)
+                at = precisions[js], X[rows]
                 for k in range(K):
                     scaled = self.alpha[js, k, :, None] * bordered
-                    dm[js, k, rows] = x_gradient(slope, precisions[js], X[rows], scaled)
+                    dm[js, k, rows] = x_gradient(slope, *at, scaled)
                 solved = A @ self.inverse_factor[js]
-                solved *= slope
-                dv[js, rows] = x_gradient(solved, precisions[js], X[rows], bordered)
+                dv[js, rows] = x_gradient(solved * slope, *at, bordered)
+                if parts.size:
+                    parts *= theta.signal_variance[:, None, None]
+                    parts = parts.reshape(len(A), d, *A.shape[1:])
+                    by_datum = self.alpha[js].swapaxes(1, 2)[:, None]  # (T, 1, n, K)
+                    moved = self.X_data.T[:, :, None] * by_datum
+                    still = np.broadcast_to(by_datum, moved.shape)
+                    dm[js, :, rows] += parts_gradient(
+                        parts, *at, np.concatenate([moved, still], axis=3)
+                    )
+                    parts *= solved[:, None]
+                    ones = np.stack([self.X_data.T, np.ones((d, len(self.X_data)))], axis=2)[None]
+                    dv[js, rows] += parts_gradient(parts, *at, ones)[:, 0]
         dv *= -2
         prior_variance = self.theta.signal_variance[:, None] + self.mean_variance
         return floored(m, v, dm, dv, prior_variance)
@@ -114,9 +131,9 @@ def condition(
     mean: Mean = "marginal",
     etas: int = 1,
 ) -> Surrogate:
-    """The surrogate given X (n, d), standardised y (n,) and samples log_theta (T, d + 3).
+    """The surrogate given X (n, d), standardised y (n,) and samples log_theta (T, P).
 
-    With ``etas`` = K > 1, the last parameter of each sample, its log gap, gives way to K values of
+    With ``etas`` = K > 1, the log gap of each sample gives way to K values of
     its posterior given the others (see ``etas``).
 
     A covariance that is not definite gets the jitter it needs, so this does not fail on valid
@@ -124,12 +141,13 @@ def condition(
     """
     X, y = dataset(X, y)
     n, d = X.shape
-    theta = Hyperparameters.unpack(log_theta, d)
+    kernel = named_kernel(kernel)
+    theta = Hyperparameters.unpack(log_theta, d, n_shares(kernel))
     g = warp(y - y.min(), theta.gap)
     tau2 = mean_of_g(g, mean)[1]
     noise = noise_in_g(theta.noise_variance, g)
     T = len(g)
-    covariance = DataCovariance(X, named_kernel(kernel))
+    covariance = DataCovariance(X, kernel)
     factor, jitter = np.empty((T, n, n)), np.empty(T)
     for js in blocks(T, CONDITION_BLOCK // n**2):
         K = np.empty((len(g[js]), n, n))

@@ -5,12 +5,13 @@ symbol              shape    meaning
 ==================  =======  ===============================================================
 ``M``               int      hyperparameter samples; the leading axis everywhere
 ``d``               int      dimensions of the unit cube
-``P``               int      d + 3, the length of one sample
-``log_theta``       (M, P)   (log l_1 .. log l_d, log s^2, log noise, log gap)
+``P``               int      d + 3, or d + 4 with a share, the length of one sample
+``log_theta``       (M, P)   (log l_1 .. log l_d, log s^2, log noise, log gap[, log odds])
 ``lengthscales``    (M, d)   l, in units of the cube's side
 ``signal_variance``  (M,)    s^2, the prior variance of g about its constant mean
 ``noise_variance``  (M,)     variance of an observation y about f, on standardised y
 ``gap``             (M,)     y_min - eta > 0, on standardised y
+``share``           (M,)     w, of s^2 that is additive, with odds w/(1 - w); 0 if not sampled
 ==================  =======  ===============================================================
 
 Sampling the gap and not eta keeps ``eta < y_min`` for every real ``log_theta``.
@@ -38,17 +39,14 @@ class Hyperparameters:
     signal_variance: Array
     noise_variance: Array
     gap: Array
+    share: Array
 
     @classmethod
-    def unpack(cls, log_theta: ArrayLike, d: int) -> Hyperparameters:
-        """log_theta (M, d + 3) -> named arrays."""
-        theta = np.exp(log_parameters(log_theta, d + 3))
-        return cls(theta[:, :d], theta[:, d], theta[:, d + 1], theta[:, d + 2])
-
-    def pack(self) -> Array:
-        """log_theta, (M, d + 3): the inverse of ``unpack``."""
-        tail = np.stack([self.signal_variance, self.noise_variance, self.gap], axis=1)
-        return np.log(np.concatenate([self.lengthscales, tail], axis=1))
+    def unpack(cls, log_theta: ArrayLike, d: int, n_shares: int = 0) -> Hyperparameters:
+        """log_theta (M, d + 3 + n_shares) -> named arrays; ``n_shares`` is 0 or 1."""
+        theta = np.exp(log_parameters(log_theta, n_parameters(d, n_shares)))
+        odds = theta[:, d + 3] if n_shares else np.zeros(len(theta))
+        return cls(theta[:, :d], theta[:, d], theta[:, d + 1], theta[:, d + 2], odds / (1 + odds))
 
     def __getitem__(self, samples: slice) -> Hyperparameters:
         """Some of the samples."""
@@ -57,6 +55,7 @@ class Hyperparameters:
             self.signal_variance[samples],
             self.noise_variance[samples],
             self.gap[samples],
+            self.share[samples],
         )
 
     @property
@@ -65,9 +64,9 @@ class Hyperparameters:
         return 1 / (self.lengthscales * self.lengthscales)
 
 
-def n_parameters(d: int) -> int:
-    """P = d + 3."""
-    return d + 3
+def n_parameters(d: int, n_shares: int = 0) -> int:
+    """P = d + 3 + n_shares."""
+    return d + 3 + n_shares
 
 
 def log_parameters(log_theta: ArrayLike, n_columns: int) -> Array:

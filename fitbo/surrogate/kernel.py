@@ -8,6 +8,8 @@ symbol             shape             meaning
 ``rho``            (M, N)            rho(r2), the correlation; k = s^2 rho
 ``slope``          (M, N)            d rho / d r2, finite at r2 = 0 for each kernel here
 ``table``          (d, N)            squared differences, one row a dimension, N = n1 n2 pairs
+``share``          (M,)              w, of the variance that is additive; 0 for most kernels
+``parts``          (M, d, N)         w/d times the slopes of the additive terms
 =================  ================  =========================================================
 
     r2_m(x, x') = sum_i (x_i - x'_i)^2 / l_mi^2        is linear in 1/l^2,
@@ -25,6 +27,7 @@ from typing import Protocol
 import numpy as np
 
 from fitbo.mixture import Array
+from fitbo.surrogate.hyperparameters import Hyperparameters
 
 
 class Kernel(Protocol):
@@ -97,7 +100,44 @@ class Matern52:
         return rho, linear
 
 
-KERNELS: dict[str, Kernel] = {"rbf": RBF(), "matern32": Matern32(), "matern52": Matern52()}
+@dataclass(frozen=True)
+class Rational:
+    """``rho = (1 + r2/2)^-2``, slope ``-(1 + r2/2)^-3``: smooth, and no exponential to pay for."""
+
+    def value(self, r2: Array) -> Array:
+        r2 *= 0.5
+        r2 += 1.0
+        r2 *= r2
+        return np.reciprocal(r2, out=r2)
+
+    def value_and_slope(self, r2: Array) -> tuple[Array, Array]:
+        r2 *= 0.5
+        r2 += 1.0
+        slope = np.reciprocal(r2, out=r2)
+        rho = slope * slope
+        slope *= rho
+        return rho, np.negative(slope, out=slope)
+
+
+@dataclass(frozen=True)
+class Additive(Matern52):
+    """``(1 - w) rho(r2) + (w/d) sum_i rho_1(r2_i)``, rho_1 rational and w the additive share.
+
+    What a function owes to its inputs one by one is learnt across the whole cube: an additive
+    function of d inputs is d functions of one. The share is a hyperparameter like the others, and
+    the two parts have the same lengthscales. ``value`` and ``value_and_slope`` are those of rho;
+    the sum is ``correlation``'s.
+    """
+
+    part: Kernel = Rational()
+
+
+KERNELS: dict[str, Kernel] = {
+    "rbf": RBF(),
+    "matern32": Matern32(),
+    "matern52": Matern52(),
+    "additive": Additive(),
+}
 
 
 def named_kernel(kernel: str | Kernel) -> Kernel:
@@ -116,16 +156,49 @@ def squared_differences(X1: Array, X2: Array) -> Array:
     return difference.reshape(X1.shape[1], -1)
 
 
-def correlation(kernel: Kernel, precisions: Array, table: Array) -> Array:
-    """rho for every sample and pair, (M, d), (d, N) -> (M, N)."""
-    return kernel.value(precisions @ table)
+def n_shares(kernel: Kernel) -> int:
+    """How many hyperparameters a kernel has besides lengthscales and variance: 1 if additive."""
+    return int(isinstance(kernel, Additive))
+
+
+def correlation(kernel: Kernel, theta: Hyperparameters, table: Array) -> Array:
+    """rho for every sample and pair, M samples of theta and (d, N) -> (M, N)."""
+    precisions = theta.precisions
+    rho = kernel.value(precisions @ table)
+    if isinstance(kernel, Additive):
+        rho *= 1 - theta.share[:, None]
+        for precision, row in zip(precisions.T, table, strict=True):
+            term = kernel.part.value(precision[:, None] * row)
+            term *= theta.share[:, None] / len(table)
+            rho += term
+    return rho
+
+
+def correlation_and_slopes(
+    kernel: Kernel, theta: Hyperparameters, table: Array
+) -> tuple[Array, Array, Array]:
+    """rho and slope (M, N), and the parts (M, d, N), which are empty but for an additive kernel.
+
+    d rho/dx_i = (slope + parts_i) d r2_i/dx_i.
+    """
+    precisions = theta.precisions
+    rho, slope = kernel.value_and_slope(precisions @ table)
+    if not isinstance(kernel, Additive):
+        return rho, slope, np.empty((len(rho), 0, rho.shape[1]))
+    for whole in (rho, slope):
+        whole *= 1 - theta.share[:, None]
+    terms, parts = kernel.part.value_and_slope(precisions[:, :, None] * table)
+    weight = theta.share / len(table)
+    rho += weight[:, None] * terms.sum(1)
+    parts *= weight[:, None, None]
+    return rho, slope, parts
 
 
 def covariance(
     kernel: Kernel, lengthscales: Array, signal_variance: Array, X1: Array, X2: Array
 ) -> Array:
     """k_m(x, x') for all pairs: (M, d), (M,), (n1, d), (n2, d) -> (M, n1, n2)."""
-    rho = correlation(kernel, lengthscales**-2.0, squared_differences(X1, X2))
+    rho = kernel.value(lengthscales**-2.0 @ squared_differences(X1, X2))
     rho *= signal_variance[:, None]
     return rho.reshape(-1, len(X1), len(X2))
 
@@ -146,6 +219,17 @@ def x_gradient(weighted: Array, precisions: Array, X: Array, bordered: Array) ->
     gradient = X * S[:, :, -1:] - S[:, :, :-1]
     gradient *= 2 * precisions[:, None, :]
     return gradient
+
+
+def parts_gradient(parts: Array, precisions: Array, X: Array, bordered: Array) -> Array:
+    """The same for the additive terms: sum_n parts[m, i, b, n] C[m, n, k] d r2_i/dx_bi.
+
+    parts (M, d, B, n), bordered [C x_i, C] of shape (M or 1, d, n, 2 K) -> (M, K, B, d).
+    """
+    moved, still = np.split(parts @ bordered, 2, axis=3)  # (M, d, B, K) each
+    gradient = X.T[:, :, None] * still - moved
+    gradient *= 2 * precisions[:, :, None, None]
+    return gradient.transpose(0, 3, 2, 1)
 
 
 def covariance_vjp(

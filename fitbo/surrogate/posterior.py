@@ -25,7 +25,7 @@ from fitbo.surrogate.hyperparameters import (
     inside_support,
     n_parameters,
 )
-from fitbo.surrogate.kernel import Kernel, correlation, named_kernel
+from fitbo.surrogate.kernel import Kernel, correlation, n_shares, named_kernel
 from fitbo.surrogate.parabola import NUGGET, Mean, mean_of_g, noise_in_g, points, warp
 from fitbo.surrogate.prior import Prior, default_prior
 from fitbo.surrogate.standardise import observations
@@ -65,7 +65,7 @@ class DataCovariance:
         M, side = K.shape[:2]
         n = len(self.X)
         s2 = theta.signal_variance[:, None]
-        k = correlation(self.kernel, theta.precisions, self._table)
+        k = correlation(self.kernel, theta, self._table)
         k *= s2
         k += mean_variance
         flat = K.reshape(M, -1)
@@ -116,7 +116,7 @@ class Posterior(ABC):
 
 @dataclass(frozen=True, eq=False)
 class LogPosterior(Posterior):
-    """``log_theta`` (W, d + 3) -> log-density (W,), -inf and never NaN where it is hopeless.
+    """``log_theta`` (W, P) -> log-density (W,), -inf and never NaN where it is hopeless.
 
     X (n, d) in the unit cube; y (n,) standardised (see ``Standardiser``); ``prior`` replaces the
     default one.
@@ -133,14 +133,16 @@ class LogPosterior(Posterior):
 
     def __post_init__(self) -> None:
         X, y = dataset(self.X, self.y)
-        prior = default_prior(X.shape[1]) if self.prior is None else self.prior
-        if prior.location.size != n_parameters(X.shape[1]):
+        kernel = named_kernel(self.kernel)
+        shape = X.shape[1], n_shares(kernel)
+        prior = default_prior(*shape) if self.prior is None else self.prior
+        if prior.location.size != n_parameters(*shape):
             raise ValueError(
-                f"prior must have {n_parameters(X.shape[1])} entries for X of shape {X.shape}, "
+                f"prior must have {n_parameters(*shape)} entries for X of shape {X.shape}, "
                 f"got {prior.location.size}"
             )
         mean_of_g(np.ones((1, 1)), self.mean)
-        covariance = DataCovariance(X, named_kernel(self.kernel))
+        covariance = DataCovariance(X, kernel)
         for name, value in (
             ("X", X),
             ("y", y),
@@ -152,12 +154,12 @@ class LogPosterior(Posterior):
 
     @property
     def n_parameters(self) -> int:
-        """P = d + 3."""
-        return n_parameters(self.X.shape[1])
+        """P = d + 3, and one more with an additive kernel."""
+        return self._prior.location.size
 
     def _log_likelihood(self, log_theta: Array) -> Array:
         n, d = self.X.shape
-        theta = Hyperparameters.unpack(log_theta, d)
+        theta = Hyperparameters.unpack(log_theta, d, n_shares(self._covariance.kernel))
         g = warp(self._excess, theta.gap)
         b, tau2 = mean_of_g(g, self.mean)
         K = np.empty((len(g), n + 1, n + 1))  # its upper triangle is never read

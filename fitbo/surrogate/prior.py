@@ -28,6 +28,8 @@ gap y_min - eta        3/10                  2        A good part of a deviation
                                                       the parabola is as good as linear. The data
                                                       bound the gap weakly, so the median matters:
                                                       at 1/10 eta leans towards y_min early on.
+additive odds          1                     2        For an additive kernel, w/(1 - w) of its share
+                                                      w: two deviations reach from 2% to 98%.
 =====================  ====================  =======  =============================================
 
 [1] Hvarfner, Hellsten, Nardi, Vanilla Bayesian optimization performs great in high dimensions,
@@ -48,6 +50,7 @@ LENGTHSCALE = (np.log(0.5), 1.25)  # before log sqrt(d) is added
 SIGNAL = (np.log(0.5), 1.0)
 NOISE = (-9.0, 3.0)
 GAP = (np.log(0.3), 2.0)
+SHARE = (0.0, 2.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +79,12 @@ class Prior:
         return self.location + self.scale * rng.standard_normal((n, self.location.size))
 
 
-def default_prior(d: int) -> Prior:
-    """The table above, for ``log_theta`` of d + 3 entries."""
+def default_prior(d: int, n_shares: int = 0) -> Prior:
+    """The table above, for ``log_theta`` of d + 3 + n_shares entries."""
     if d < 1:
         raise ValueError(f"d must be at least 1, got {d}")
     per_dimension = (LENGTHSCALE[0] + 0.5 * np.log(d), LENGTHSCALE[1])
-    table = np.array([per_dimension] * d + [SIGNAL, NOISE, GAP])
+    table = np.array([per_dimension] * d + [SIGNAL, NOISE, GAP] + [SHARE] * n_shares)
     return Prior(table[:, 0], table[:, 1])
 
 

@@ -5,9 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 
 from fitbo.surrogate import default_prior
+from fitbo.surrogate.kernel import n_shares, named_kernel
 
 
-def make_problem(n: int, d: int, M: int, seed: int = 0) -> SimpleNamespace:
+def make_problem(
+    n: int, d: int, M: int, seed: int = 0, kernel: str = "matern52"
+) -> SimpleNamespace:
     """Data from a smooth function, moderate hyperparameters, and candidates away from the data.
 
     Noise of e^-4 keeps condition numbers near 1e4: GPy forms K^-1 and expands |x - x'|^2, so beyond
@@ -17,10 +20,9 @@ def make_problem(n: int, d: int, M: int, seed: int = 0) -> SimpleNamespace:
     X = rng.random((n, d))
     y = np.sin(4 * X).sum(1) + 0.5 * (X**2).sum(1)
     y = (y - y.mean()) / (y.std() or 1.0)
-    prior = default_prior(d)
-    centre = prior.location.copy()
+    centre = default_prior(d, n_shares(named_kernel(kernel))).location.copy()
     centre[d + 1] = -4.0
-    log_theta = centre + 0.4 * rng.standard_normal((M, d + 3))
+    log_theta = centre + 0.4 * rng.standard_normal((M, centre.size))
     return SimpleNamespace(X=X, y=y, log_theta=log_theta, candidates=rng.random((7, d)), rng=rng)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fitbo.entropy import MM
-from fitbo.surrogate import KERNELS, LogPosterior, Standardiser, condition, gpy, sample_prior
+from fitbo.surrogate import KERNELS, LogPosterior, Standardiser, condition, gpy
 
 RNG = np.random.default_rng(0)
 SPREAD = RNG.random((12, 2))
@@ -52,6 +52,11 @@ VARIANTS = [(case, True) for case in CASES] + [
 ]
 
 
+def extremes(n_columns):
+    """Odds of one where there is a share."""
+    return np.pad(EXTREMES, ((0, 0), (0, n_columns - EXTREMES.shape[1])))
+
+
 @pytest.fixture(params=VARIANTS, ids=lambda v: f"{v[0]}-{'standardised' if v[1] else 'raw'}")
 def data(request):
     case, scaled = request.param
@@ -63,11 +68,10 @@ def data(request):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_density_is_a_number_or_minus_infinity(data, kernel, mean):
     log_posterior = LogPosterior(*data, kernel=kernel, mean=mean)
-    draws = sample_prior(np.random.default_rng(1), 30, 2)
-    value = log_posterior(draws)
+    value = log_posterior(log_posterior.sample_prior(np.random.default_rng(1), 30))
     assert not np.isnan(value).any()
     assert np.isfinite(value).mean() > 0.9  # ordinary samples must not be given up
-    extreme = log_posterior(EXTREMES)
+    extreme = log_posterior(extremes(log_posterior.n_parameters))
     assert not np.isnan(extreme).any()
     assert (extreme < np.inf).all()
     assert (extreme[4:] == -np.inf).all()
@@ -77,7 +81,8 @@ def test_the_density_is_a_number_or_minus_infinity(data, kernel, mean):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_conditioning_predicts_something_finite(data, kernel, rule):
     X, y = data
-    log_theta = np.concatenate([sample_prior(np.random.default_rng(2), 10, 2), EXTREMES[2:4]])
+    draws = LogPosterior(X, y, kernel=kernel).sample_prior(np.random.default_rng(2), 10)
+    log_theta = np.concatenate([draws, extremes(draws.shape[1])[2:4]])
     surrogate = condition(X, y, log_theta, kernel=kernel, rule=rule)
     X_new = np.concatenate([X[:3], np.random.default_rng(3).random((4, 2))])
     for noise in (False, True):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fitbo.surrogate import Hyperparameters, LogPosterior, n_parameters
+from fitbo.surrogate import Hyperparameters, LogPosterior
 from fitbo.surrogate.hyperparameters import SUPPORT
 
 
@@ -16,9 +16,10 @@ def test_unpack_names_the_columns_in_order():
     np.testing.assert_allclose(theta[1:].gap, [10])
 
 
-def test_pack_inverts_unpack():
-    log_theta = np.random.default_rng(0).standard_normal((6, n_parameters(4)))
-    np.testing.assert_allclose(Hyperparameters.unpack(log_theta, 4).pack(), log_theta, rtol=1e-12)
+def test_the_share_follows_from_its_odds():
+    log_theta = np.log([[1.0, 2.0, 3.0, 4.0, 0.25], [6.0, 7.0, 8.0, 9.0, 3.0]])
+    np.testing.assert_allclose(Hyperparameters.unpack(log_theta, 1, n_shares=1).share, [0.2, 0.75])
+    np.testing.assert_array_equal(Hyperparameters.unpack(log_theta, 2).share, [0, 0])
 
 
 @pytest.mark.parametrize("shape", [(5,), (3, 4), (3, 6), (1, 3, 5)])
