@@ -713,7 +713,10 @@ def main() -> None:
     parser.add_argument("--inexact", action="store_true", help="with --matrix: no Cholesky truth")
     given = parser.parse_args()
     if given.matrix is not None:
-        any_matrix(given.matrix, given.probes, not given.inexact)
+        try:
+            any_matrix(given.matrix, given.probes, not given.inexact)
+        except (OSError, ValueError) as error:
+            parser.error(f"--matrix {given.matrix}: {error}")
     elif given.part == "table1":
         table1(given.draws, given.jobs)
     elif given.part == "laplacian":

@@ -2,12 +2,13 @@
 
     python -m pip install -e ".[peers]"
     python benchmarks/peers.py --problems hartmann6 levy:4 --peers gpsampler logei --seeds 0:10
+    python benchmarks/peers.py --peers fitbo-memel fitbo-quad fitbo-mm
     fitbo report results/peers
 
 Every rival is given the problem object, the 2d Sobol points, the noise and the budget that
 ``fitbo.campaign`` gives a study of the same seed, and one thread. Its journal goes to
-``results/peers/<problem>/<method>/<seed>.jsonl``, where a fitbo campaign of ``name: peers`` writes
-too, so that one report draws all. Run the same command again to go on where a killed one stopped:
+``results/peers/<problem>/<method>/<seed>.jsonl``, where fitbo's own are, so that one report draws
+all. Run the same command again to go on where a killed one stopped:
 all chance comes from (seed, n, purpose), and what else a rival remembers is in its rows.
 
 Each has its best documented setting, and knows whether there is noise, though not how much:
@@ -67,7 +68,7 @@ from fitbo.campaign import NOISE_STREAM, Task
 from fitbo.config import Campaign, Executor, ProblemConfig
 from fitbo.executors import open_executor
 from fitbo.journal import Busy, Writer
-from fitbo.method import MethodConfig
+from fitbo.method import EntropyConfig, MethodConfig
 from fitbo.mixture import Array
 from fitbo.problems import Problem
 from fitbo.settings import Settings
@@ -281,6 +282,15 @@ PEERS = {
 }
 
 
+OURS = {
+    "fitbo-memel": MethodConfig(
+        label="FITBO-MEMeL-10", entropy=EntropyConfig("memel", {"n_moments": 10})
+    ),
+    "fitbo-quad": MethodConfig(label="FITBO-Quad", entropy=EntropyConfig("quad")),
+    "fitbo-mm": MethodConfig(label="FITBO-MM", entropy=EntropyConfig("mm")),
+}
+
+
 def task_of(problem: str, peer: str, seed: int, variance: float, extra: int, output: Path) -> Task:
     """The study as a campaign would have it, for its labels, its path and its header.
 
@@ -294,7 +304,7 @@ def task_of(problem: str, peer: str, seed: int, variance: float, extra: int, out
         noise_std=float(np.sqrt(variance)),
         options={key: yaml.safe_load(value) for key, value in options.items()},
     )
-    method = MethodConfig(label=PEERS[peer].label, acquisition="random")
+    method = OURS.get(peer) or MethodConfig(label=PEERS[peer].label, acquisition="random")
     made = Campaign(
         name="peers",
         problems=(config,),
@@ -307,7 +317,9 @@ def task_of(problem: str, peer: str, seed: int, variance: float, extra: int, out
 
 
 def run_study(task: Task, name: str, stop: Callable[[], bool] = lambda: False) -> str:
-    """Run one rival to its budget, from wherever its journal ends; a line about how it went."""
+    """Run one study to its budget, from wherever its journal ends; a line about how it went."""
+    if name in OURS:
+        return "complete" if campaign.run_study(task, stop) else "stopped"
     problem = build_problem(task.campaign, task.problem)
     n_initial = task.campaign.n_initial(task.problem)
     settings = Settings(n_initial=n_initial, design=task.campaign.initial.design, seed=task.seed)
@@ -437,7 +449,7 @@ def seeds_of(text: str) -> list[int]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Rival optimisers in a campaign's journals.")
     parser.add_argument("--problems", nargs="+", default=["hartmann6", "michalewicz:5"])
-    parser.add_argument("--peers", nargs="+", choices=list(PEERS), default=list(PEERS))
+    parser.add_argument("--peers", nargs="+", choices=[*PEERS, *OURS], default=list(PEERS))
     parser.add_argument("--seeds", type=seeds_of, default="0:10", help="0:10, or one seed")
     parser.add_argument("--noise-variance", type=float, default=0.0)
     parser.add_argument("--extra", type=int, default=100, help="evaluations beyond the 2d")
@@ -447,7 +459,7 @@ def main() -> None:
     )
     chosen = parser.parse_args()
     for peer in chosen.peers:
-        for package in PEERS[peer].packages:
+        for package in PEERS[peer].packages if peer in PEERS else ():
             if importlib.util.find_spec(package) is None:
                 sys.exit(f'{peer} needs {package}: python -m pip install -e ".[peers]"')
     tasks = [
