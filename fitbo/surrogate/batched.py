@@ -98,15 +98,10 @@ class Surrogate(Parabola):
                 if parts.size:
                     parts *= theta.signal_variance[:, None, None]
                     parts = parts.reshape(len(A), d, *A.shape[1:])
-                    by_datum = self.alpha[js].swapaxes(1, 2)[:, None]  # (T, 1, n, K)
-                    moved = self.X_data.T[:, :, None] * by_datum
-                    still = np.broadcast_to(by_datum, moved.shape)
-                    dm[js, :, rows] += parts_gradient(
-                        parts, *at, np.concatenate([moved, still], axis=3)
-                    )
+                    pair = *at, self.X_data
+                    dm[js, :, rows] += parts_gradient(parts, *pair, self.alpha[js].swapaxes(1, 2))
                     parts *= solved[:, None]
-                    ones = np.stack([self.X_data.T, np.ones((d, len(self.X_data)))], axis=2)[None]
-                    dv[js, rows] += parts_gradient(parts, *at, ones)[:, 0]
+                    dv[js, rows] += parts_gradient(parts, *pair, bordered[None, :, -1:])[:, 0]
         dv *= -2
         prior_variance = self.theta.signal_variance[:, None] + self.mean_variance
         return floored(m, v, dm, dv, prior_variance)

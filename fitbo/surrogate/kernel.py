@@ -221,13 +221,15 @@ def x_gradient(weighted: Array, precisions: Array, X: Array, bordered: Array) ->
     return gradient
 
 
-def parts_gradient(parts: Array, precisions: Array, X: Array, bordered: Array) -> Array:
-    """The same for the additive terms: sum_n parts[m, i, b, n] C[m, n, k] d r2_i/dx_bi.
+def parts_gradient(
+    parts: Array, precisions: Array, X: Array, X_data: Array, coefficients: Array
+) -> Array:
+    """The same for the additive terms: sum_n C[m, n, k] parts[m, i, b, n] d r2_i/dx_bi.
 
-    parts (M, d, B, n), bordered [C x_i, C] of shape (M or 1, d, n, 2 K) -> (M, K, B, d).
+    parts (M, d, B, n), X_data (n, d), coefficients C (M or 1, n, K) -> (M, K, B, d).
     """
-    moved, still = np.split(parts @ bordered, 2, axis=3)  # (M, d, B, K) each
-    gradient = X.T[:, :, None] * still - moved
+    C = coefficients[:, None]
+    gradient = X.T[:, :, None] * (parts @ C) - (parts * X_data.T[:, None]) @ C
     gradient *= 2 * precisions[:, :, None, None]
     return gradient.transpose(0, 3, 2, 1)
 
