@@ -2,6 +2,7 @@
 
     python benchmarks/ablation.py                  # the names of the questions
     python benchmarks/ablation.py kernel --seeds 5 # writes results/ablation/kernel.md and .csv
+    python benchmarks/ablation.py --rank results/development/peers     # any journals, side by side
 
 The suite is Branin, Eggholder, Hartmann-3, Levy-4, Ackley-5, Styblinski-Tang-5 and draws from a
 Gaussian process; Hartmann-6D and Michalewicz-5D, which we report, are not in it. Every variant gets
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import csv
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from scipy.stats import rankdata
 from fitbo.campaign import tasks
 from fitbo.config import Campaign, Executor, from_dict
 from fitbo.executors import run_all
-from fitbo.regret import Run, group, load
+from fitbo.regret import Runs, group, load
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "ablation"
@@ -91,15 +93,9 @@ def campaigns(question: str, seeds: int, extra: int, only: list[str]) -> list[Ca
     ]
 
 
-def table(question: str, runs: dict[str, dict[str, list[Run]]], extra: int) -> list[str]:
+def table(runs: Runs, variants: list[str]) -> list[str]:
     """Medians of log10 immediate regret, and the mean rank over problems and seeds."""
-    variants = [v for v in QUESTIONS[question][1] if all(v in methods for methods in runs.values())]
     lines = [
-        f"# {QUESTIONS[question][0]}",
-        "",
-        f"Median log10 immediate regret after 2d + {extra} evaluations. Made by",
-        f"`python benchmarks/ablation.py {question}`; every regret is in `{question}.csv`.",
-        "",
         "| problem | " + " | ".join(variants) + " |",
         "| --- |" + " --- |" * len(variants),
     ]
@@ -114,21 +110,19 @@ def table(question: str, runs: dict[str, dict[str, list[Run]]], extra: int) -> l
             f"| {label} ({len(common)} seeds) | " + " | ".join(f"{m:.2f}" for m in medians) + " |"
         )
         ranks += [rankdata(np.maximum(column, TIE)) for column in last.T]
-        seconds.append(
-            [np.nanmedian([np.nanmedian(r.seconds) for r in methods[v]]) for v in variants]
-        )
+        times = [np.concatenate([r.seconds for r in methods[v]]) for v in variants]
+        seconds.append([np.nanmedian(each) for each in times])
     mean, error = np.mean(ranks, axis=0), np.std(ranks, axis=0) / np.sqrt(len(ranks))
-    lines.append(
-        "| **mean rank** | "
-        + " | ".join(f"{m:.2f} ± {e:.2f}" for m, e in zip(mean, error, strict=True))
-        + " |"
-    )
-    lines.append(
-        "| seconds a suggestion | "
-        + " | ".join(f"{s:.2f}" for s in np.mean(seconds, axis=0))
-        + " |"
-    )
+    cells = [f"{m:.2f} ± {e:.2f}" for m, e in zip(mean, error, strict=True)]
+    lines.append(f"| **mean rank** | {' | '.join(cells)} |")
+    cells = [f"{s:.2f}" for s in np.mean(seconds, axis=0)]
+    lines.append(f"| seconds a suggestion | {' | '.join(cells)} |")
     return lines
+
+
+def shared(runs: Runs, order: Sequence[str]) -> list[str]:
+    """Those methods, in this order, that every problem has."""
+    return [name for name in order if all(name in methods for methods in runs.values())]
 
 
 def main() -> None:
@@ -138,7 +132,12 @@ def main() -> None:
     parser.add_argument("--extra", type=int, default=60)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", nargs="*", default=[], help="run these variants")
+    parser.add_argument("--rank", type=Path, help="only rank the methods of these journals")
     arguments = parser.parse_args()
+    if arguments.rank is not None:
+        runs = group(load([arguments.rank]))
+        print("\n".join(table(runs, shared(runs, sorted({m for ms in runs.values() for m in ms})))))
+        return
     if arguments.question is None:
         for name, (question, variants) in QUESTIONS.items():
             print(f"{name:14}{question} {', '.join(variants)}")
@@ -153,7 +152,15 @@ def main() -> None:
             raise error
         print(task.title, flush=True)
     grouped = group(load([JOURNALS / question]))
-    lines = table(question, grouped, arguments.extra)
+    about, variants = QUESTIONS[question]
+    lines = [
+        f"# {about}",
+        "",
+        f"Median log10 immediate regret after 2d + {arguments.extra} evaluations. Made by",
+        f"`python benchmarks/ablation.py {question}`; every regret is in `{question}.csv`.",
+        "",
+        *table(grouped, shared(grouped, list(variants))),
+    ]
     print("\n".join(lines))
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / f"{question}.md").write_text("\n".join(lines) + "\n")

@@ -106,7 +106,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--studies", type=int, default=8, help="an even number")
-    parser.add_argument("--budget", type=int, default=30)
+    parser.add_argument("--budget", type=int, default=60)
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     if os.getloadavg()[0] > 1.0:

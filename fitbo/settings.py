@@ -28,7 +28,7 @@ class Settings:
     rule          how g's Gaussian becomes f's: ``moment_matched`` or ``linearised``
     resolution    for ``fitbo``: see ``fitbo.propose.indistinct``
     exploit_every after the initial design, every how many evaluations one tests the minimum itself,
-                  the recommendation and the largest expected improvement by turns: 2 for
+                  the recommendation, if it is new, and the largest expected improvement: 2 for
                   ``fitbo``, never (0) for the others, which exploit by themselves
     beta          for ``lcb``: how many squared deviations below the mean
     thin          sampler's steps between ensembles kept, and after its burn-in

@@ -214,7 +214,7 @@ class Study:
             if abs(avoid - best).max(1).min() > NEW:
                 self.seconds |= {"search": time.perf_counter() - started, "entropy": 0.0}
                 return best
-        elif exploits == "improvement":
+        if exploits:  # there is no new recommendation to test
             settings = replace(settings, acquisition="logei")
         believed = believing(fitted, pending, settings)
         found = propose(believed, settings, avoid, rng, self.space, success)

@@ -433,3 +433,14 @@ def test_every_second_evaluation_tests_the_minimum_itself() -> None:
     assert_allclose(study.ask()[0], improving.ask()[0], atol=1e-12)
     never = run(Study(Space([(0, 1)] * 2), Settings(exploit_every=0, n_initial=4, **SMALL)), 5)
     assert abs(never.ask()[0] - never.recommend().x).max() > 1e-6
+
+
+def test_a_recommendation_that_is_not_new_gives_its_turn_to_the_largest_improvement() -> None:
+    study = run(Study(Space([(0, 1)] * 2), Settings(n_initial=4, seed=3, **SMALL)), 4)
+    settings = Settings(acquisition="logei", etas=5, n_initial=4, seed=3, **SMALL)
+    improving = Study(study.space, settings, _fit=study.fit())
+    for x, y in zip(study.X, study.y, strict=True):
+        improving.tell(x, y)
+    for each in (study, improving):
+        each.expect(study.recommend().x if each is study else study.pending[0])
+    assert_allclose(study.ask()[0], improving.ask()[0], atol=1e-12)
