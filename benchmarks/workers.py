@@ -3,7 +3,8 @@
     python benchmarks/workers.py                        # writes results/workers/
     python benchmarks/workers.py --budget 20 --seeds 1  # a look
 
-The objective is Hartmann-6D after a sleep of one second, on a pool of processes. The ideal time of
+The objective is Hartmann-6D, which is solved, and Ackley-5D, which is not, after a sleep of one
+second, on a pool of processes. The ideal time of
 n evaluations on k workers is ceil(n/k) seconds; what is above it is the optimiser's own thinking
 while workers are idle, and the pool's. The sequential run does not sleep, for its regret is the
 same; the simple regret of both is that of the best value observed.
@@ -32,16 +33,16 @@ import fitbo
 from fitbo.problems import problem
 
 RESULTS = Path(__file__).parent.parent / "results" / "workers"
-PROBLEM = problem("hartmann6")
 
 
-def objective(x: np.ndarray, seconds: float) -> float:
+def objective(x: np.ndarray, name: str, seconds: float) -> float:
     time.sleep(seconds)
-    return PROBLEM(x)
+    return problem(name)(x)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--problems", nargs="+", default=["hartmann6", "ackley5"])
     parser.add_argument("--budget", type=int, default=100)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=1.0)
@@ -49,44 +50,45 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=200)
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
-    rows = [run(arguments, seed) for seed in range(arguments.seeds)]
+    rows = [
+        run(arguments, name, seed) for seed in range(arguments.seeds) for name in arguments.problems
+    ]
     write(rows, arguments)
 
 
-def run(arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
+def run(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
+    made = problem(name)
     n, k = arguments.budget, arguments.workers
     common: dict[str, Any] = {"n_calls": n, "seed": seed, "n_samples": arguments.samples}
     with ProcessPoolExecutor(k, mp_context=get_context("spawn")) as pool:
-        list(pool.map(objective, [np.zeros(6)] * 2 * k, [0.5] * 2 * k))  # every worker is awake
+        awake = partial(objective, name=name, seconds=0.5)
+        list(pool.map(awake, [np.zeros(made.dim)] * 2 * k))
         started = time.perf_counter()
         marks: list[float] = []
         together = fitbo.minimize(
-            partial(objective, seconds=arguments.seconds),
-            PROBLEM.bounds,
+            partial(objective, name=name, seconds=arguments.seconds),
+            made.bounds,
             executor=pool,
             n_workers=k,
             callback=lambda _: marks.append(time.perf_counter() - started),
             **common,
         )
-    alone = fitbo.minimize(PROBLEM, PROBLEM.bounds, **common)
+    alone = fitbo.minimize(made, made.bounds, **common)
     ideal = math.ceil(n / k) * arguments.seconds
     row = {
+        "problem": name,
         "seed": seed,
         "seconds": marks[-1],
         "ideal": ideal,
         "ratio": marks[-1] / ideal,
-        "regret": together.fun - PROBLEM.minimum,
-        "sequential_regret": alone.fun - PROBLEM.minimum,
+        "regret": together.fun - made.minimum,
+        "sequential_regret": alone.fun - made.minimum,
     }
-    print({key: round(value, 5) for key, value in row.items()}, flush=True)
+    print(", ".join(f"{key} {value:.4g}" for key, value in row.items() if key != "problem"), name)
     return row
 
 
 def write(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
-    regret, sequential = (
-        float(np.median([row[name] for row in rows])) for name in ("regret", "sequential_regret")
-    )
-    ratio = float(np.median([row["ratio"] for row in rows]))
     lines = [
         "# Several workers",
         "",
@@ -95,11 +97,19 @@ def write(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
         f"{arguments.samples}`, Python {platform.python_version()}, numpy {np.__version__}, "
         f"{os.cpu_count()} cores.",
         "",
-        "| workers | time / ideal time | median regret | sequential | ratio |",
-        "| --- | --- | --- | --- | --- |",
-        f"| {arguments.workers} | {ratio:.2f} | {regret:.3g} | {sequential:.3g} "
-        f"| {regret / sequential:.2f} |",
+        "| problem | workers | time / ideal time | median regret | sequential | ratio |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
+    for name in arguments.problems:
+        mine = [row for row in rows if row["problem"] == name]
+        ratio, regret, sequential = (
+            float(np.median([row[key] for row in mine]))
+            for key in ("ratio", "regret", "sequential_regret")
+        )
+        lines.append(
+            f"| {name} | {arguments.workers} | {ratio:.2f} | {regret:.3g} | {sequential:.3g} "
+            f"| {regret / sequential:.2f} |"
+        )
     arguments.output.mkdir(parents=True, exist_ok=True)
     (arguments.output / "table.md").write_text("\n".join(lines) + "\n")
     with (arguments.output / "runs.csv").open("w", newline="") as file:

@@ -22,6 +22,7 @@ what leaves a block is (T, K, B, d).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -72,6 +73,11 @@ class Surrogate(Parabola):
     mean: Array
     mean_variance: float
 
+    @cached_property
+    def _weighted_data(self) -> Array:
+        """alpha [X_data, 1], (T, K, n, d + 1): a climb asks for it at every step."""
+        return self.alpha[:, :, :, None] * with_ones(self.X_data)
+
     def _latent(self, X: Array, gradient: bool) -> Latent:
         (T, K, _), (B, d) = self.alpha.shape, X.shape
         precisions, bordered = self.theta.precisions, with_ones(self.X_data)
@@ -91,8 +97,7 @@ class Surrogate(Parabola):
                 slope = slope.reshape(A.shape)
                 at = precisions[js], X[rows]
                 for k in range(K):
-                    scaled = self.alpha[js, k, :, None] * bordered
-                    dm[js, k, rows] = x_gradient(slope, *at, scaled)
+                    dm[js, k, rows] = x_gradient(slope, *at, self._weighted_data[js, k])
                 solved = A @ self.inverse_factor[js]
                 dv[js, rows] = x_gradient(solved * slope, *at, bordered)
                 if parts.size:

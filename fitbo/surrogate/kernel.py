@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fitbo.mixture import Array
 from fitbo.surrogate.hyperparameters import Hyperparameters
@@ -104,11 +105,12 @@ class Matern52:
 class Rational:
     """``rho = (1 + r2/2)^-2``, slope ``-(1 + r2/2)^-3``: smooth, and no exponential to pay for."""
 
-    def value(self, r2: Array) -> Array:
+    def value(self, r2: Array, weight: ArrayLike = 1.0) -> Array:
+        """``weight`` rho(r2): the factor costs nothing here."""
         r2 *= 0.5
         r2 += 1.0
         r2 *= r2
-        return np.reciprocal(r2, out=r2)
+        return np.divide(weight, r2, out=r2)
 
     def value_and_slope(self, r2: Array) -> tuple[Array, Array]:
         r2 *= 0.5
@@ -129,7 +131,7 @@ class Additive(Matern52):
     the sum is ``correlation``'s.
     """
 
-    part: Kernel = Rational()
+    part: Rational = Rational()
 
 
 KERNELS: dict[str, Kernel] = {
@@ -166,11 +168,13 @@ def correlation(kernel: Kernel, theta: Hyperparameters, table: Array) -> Array:
     precisions = theta.precisions
     rho = kernel.value(precisions @ table)
     if isinstance(kernel, Additive):
-        rho *= 1 - theta.share[:, None]
+        share = theta.share[:, None]
+        rho *= 1 - share
+        share = share / len(table)
+        term = np.empty_like(rho)
         for precision, row in zip(precisions.T, table, strict=True):
-            term = kernel.part.value(precision[:, None] * row)
-            term *= theta.share[:, None] / len(table)
-            rho += term
+            np.multiply(precision[:, None], row, out=term)
+            rho += kernel.part.value(term, share)
     return rho
 
 
@@ -188,9 +192,9 @@ def correlation_and_slopes(
     for whole in (rho, slope):
         whole *= 1 - theta.share[:, None]
     terms, parts = kernel.part.value_and_slope(precisions[:, :, None] * table)
-    weight = theta.share / len(table)
-    rho += weight[:, None] * terms.sum(1)
-    parts *= weight[:, None, None]
+    weight = np.tile(theta.share[:, None, None] / len(table), len(table))
+    rho += (weight @ terms)[:, 0]
+    parts *= weight[:, :, :1]
     return rho, slope, parts
 
 
