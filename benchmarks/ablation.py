@@ -28,6 +28,7 @@ from scipy.stats import rankdata
 from fitbo.campaign import tasks
 from fitbo.config import Campaign, Executor, from_dict
 from fitbo.executors import run_all
+from fitbo.problems import problem
 from fitbo.regret import Runs, group, load
 
 ROOT = Path(__file__).parent.parent
@@ -45,16 +46,15 @@ SUITE: dict[str, dict[str, Any]] = {
     "draw3": {"name": "gp_draw", "dim": 3, "seed": 1},
     "draw5": {"name": "gp_draw", "dim": 5, "seed": 2, "lengthscale": 0.5},
 }
-DIMS = {"branin": 2, "eggholder": 2, "hartmann3": 3, "draw3": 3, "levy4": 4}  # the others: 5
 
 # The question, and the variants that answer it; the first is what it is compared with.
 QUESTIONS: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "kernel": (
         "Does an additive part of the kernel, its share sampled, help?",
         {
-            "fitbo": {},
+            "fitbo": {"surrogate": "matern52"},
             "fitbo-additive": {"surrogate": "additive"},
-            "logei": {"acquisition": "logei"},
+            "logei": {"acquisition": "logei", "surrogate": "matern52"},
             "logei-additive": {"acquisition": "logei", "surrogate": "additive"},
         },
     ),
@@ -85,7 +85,7 @@ def campaigns(question: str, seeds: int, extra: int, only: list[str]) -> list[Ca
                     if not only or name in only
                 ],
                 "seeds": seeds,
-                "budget": 2 * DIMS.get(label, 5) + extra,
+                "budget": 2 * problem(**options).dim + extra,
                 "output": str(JOURNALS),
             }
         )
@@ -157,7 +157,8 @@ def main() -> None:
         f"# {about}",
         "",
         f"Median log10 immediate regret after 2d + {arguments.extra} evaluations. Made by",
-        f"`python benchmarks/ablation.py {question}`; every regret is in `{question}.csv`.",
+        f"`python benchmarks/ablation.py {question} --seeds {arguments.seeds}`; every regret is in "
+        f"`{question}.csv`.",
         "",
         *table(grouped, shared(grouped, list(variants))),
     ]

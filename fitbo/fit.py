@@ -55,7 +55,7 @@ def fit(
     model = named_surrogate(settings.surrogate)
     scale = Standardiser.fit(y)
     z = scale(y)
-    density = model.LogPosterior(X, z, kernel=settings.kernel)
+    density = model.LogPosterior(X, z, kernel=settings.kernel_name)
     etas = settings.etas or 1
     thetas = -(-settings.n_samples // etas)
     walkers = max(WALKERS, thetas, WALKERS_PER_PARAMETER * density.n_parameters)
@@ -78,7 +78,7 @@ def fit(
 
 def _surrogate(X: Array, z: Array, samples: Samples, settings: Settings) -> Parabola:
     model = named_surrogate(settings.surrogate)
-    options = {"kernel": settings.kernel, "rule": settings.rule, "etas": settings.etas}
+    options = {"kernel": settings.kernel_name, "rule": settings.rule, "etas": settings.etas}
     surrogate: Parabola = model.condition(X, z, samples.log_theta, **options)
     return surrogate
 

@@ -187,8 +187,8 @@ class MethodConfig:
     ] = None
     exploit_every: Annotated[
         Annotated[int, Range(0, MOST)] | None,
-        "every how many evaluations one tests the minimum itself, the recommendation and the "
-        "largest expected improvement by turns; 0 never; left out: 2 for fitbo, else 0",
+        "every how many evaluations one tests the minimum itself, by turns the recommendation, if "
+        "it is new, and the largest expected improvement; 0 never; left out: 2 for fitbo, else 0",
     ] = None
     beta: Annotated[
         Annotated[float, Range(0)] | None,

@@ -4,7 +4,8 @@
 ends by the first of several reasons. ``submit`` is all it knows of how a point is evaluated, and
 its callbacks all that a journal needs: ``on_start`` before a point is submitted, ``on_end`` after
 the study knows its outcome. With one worker it is the plain loop of ask, evaluate, tell. With more,
-the next point is chosen while all are busy and waits for the first that is free.
+the next point is chosen while all are busy and waits for the first that is free, unless choosing
+takes next to nothing beside evaluating.
 
 An exception or a value that is not a finite number is a failure and not the end. What is still
 running when a search ends early is cancelled if it has not begun; it stays pending in the study.
@@ -17,12 +18,14 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any
 
 from fitbo.space import Exhausted
 from fitbo.study import Study
 
 LONGEST_REASON = 500  # characters of a failure's reason
+NEGLIGIBLE = 0.02  # share of an evaluation's time that a worker may well be idle
 TICK = 1.0  # seconds between looks at ``stop`` while nothing comes back
 
 Submit = Callable[[Any], "Future[Any]"]
@@ -135,53 +138,81 @@ def drive(
     waiting = list(queue)
     began, count = time.monotonic(), done
     running: dict[Future[Any], Trial] = {}
+    ended: dict[Future[Any], float] = {}  # when, though we may have been thinking then
+    spent: list[float] = []  # seconds of the evaluations so far
     ready: Trial | None = None  # chosen, and not started
-    message = _ended(study, limits, stop, began)
     closing: str | None = None  # nothing new is started, what runs is waited for
+    message = _ended(study, limits, stop, began)
+
+    def choose() -> None:
+        nonlocal ready, closing, count
+        ready, closing = _choose(study, waiting, count, limits)
+        count += ready is not None
+
+    def start() -> None:
+        nonlocal ready, closing
+        if ready is None:
+            return
+        trial, ready = replace(ready, started=time.monotonic()), None
+        if on_start is not None:
+            on_start(study, trial)
+        try:
+            future = submit(trial.x)
+        except BrokenExecutor as error:
+            study.forget(trial.x)
+            closing = f"the executor is broken and takes no more points: {error}"
+            return
+        running[future] = trial
+        future.add_done_callback(lambda future: ended.setdefault(future, time.monotonic()))
+
     try:
         while message is None:
             while len(running) < n_workers:
                 if ready is None and closing is None:
-                    ready, closing = _choose(study, waiting, count, limits)
-                    count += ready is not None
+                    choose()
                 if ready is None:
                     break
-                trial, ready = replace(ready, started=time.monotonic()), None
-                if on_start is not None:
-                    on_start(study, trial)
-                try:
-                    running[submit(trial.x)] = trial
-                except BrokenExecutor as error:
-                    study.forget(trial.x)
-                    closing = f"the executor is broken and takes no more points: {error}"
-                    break
-            idle = n_workers > 1 and ready is None and closing is None and not waiting
-            if idle and running and not any(future.done() for future in running):
-                ready, closing = _choose(study, waiting, count, limits)
-                count += ready is not None
+                start()
             if not running:
                 message = closing
                 break
+            if n_workers > 1 and ready is None and closing is None and not waiting:
+                busy = not any(future.done() for future in running)
+                if busy and _hurried(study, spent):
+                    choose()
             finished = _finished(running, limits, began)
             for future in finished:
-                outcome = outcome_of(running.pop(future), future)
+                trial = running.pop(future)
+                spent.append(ended.get(future, time.monotonic()) - trial.started)
+                outcome = outcome_of(trial, future, spent[-1])
                 _record(study, outcome)
                 if on_end is not None:
                     on_end(study, outcome)
             # While nothing comes back only the clock and the caller can have changed their minds.
             due = limits if finished else Limits(time_limit=limits.time_limit)
-            message = _ended(study, due, stop, began)
+            message = _ended(study, replace(due, tolerance=None), stop, began)
+            if message is None and due.tolerance is not None:
+                start()  # what remains to be gained takes a while to say
+                message = _ended(study, due, None, began)
     finally:
-        if ready is not None:
-            study.forget(ready.x)
         for future in running:
             future.cancel()
+        if ready is not None and study.is_pending(ready.x):
+            study.forget(ready.x)
     return message or "there was nothing to evaluate"
 
 
-def outcome_of(trial: Trial, future: Future[Any]) -> Outcome:
+def _hurried(study: Study, spent: list[float]) -> bool:
+    """Whether choosing a point takes so long, beside evaluating one, that it is worth doing early.
+
+    A point chosen early lacks the value that sets its worker free.
+    """
+    thinking = sum(study.seconds.get(part, 0.0) for part in ("mcmc", "search"))
+    return bool(spent) and thinking > NEGLIGIBLE * median(spent)
+
+
+def outcome_of(trial: Trial, future: Future[Any], seconds: float) -> Outcome:
     """What a future that is done says of its evaluation."""
-    seconds = time.monotonic() - trial.started
     try:
         result = future.result()
     except CancelledError as error:

@@ -28,7 +28,7 @@ class Settings:
     rule          how g's Gaussian becomes f's: ``moment_matched`` or ``linearised``
     resolution    for ``fitbo``: see ``fitbo.propose.indistinct``
     exploit_every after the initial design, every how many evaluations one tests the minimum itself,
-                  the recommendation, if it is new, and the largest expected improvement: 2 for
+                  by turns the recommendation, if new, and the largest expected improvement: 2 for
                   ``fitbo``, never (0) for the others, which exploit by themselves
     beta          for ``lcb``: how many squared deviations below the mean
     thin          sampler's steps between ensembles kept, and after its burn-in
@@ -53,6 +53,11 @@ class Settings:
     max_burn_in: int = 500
     seed: int = 0
 
+    @property
+    def kernel_name(self) -> str:
+        """The kernel, by default that of the surrogate."""
+        return self.kernel or DEFAULT_KERNELS[self.surrogate]
+
     def __post_init__(self) -> None:
         informed = self.acquisition == "fitbo"
         for name, usual in (("etas", 5 if informed else 1), ("exploit_every", 2 * informed)):
@@ -69,9 +74,7 @@ class Settings:
                     f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}"
                 )
         backend(self.entropy)
-        if self.kernel is None:
-            object.__setattr__(self, "kernel", DEFAULT_KERNELS[self.surrogate])
-        kernel_of(self.surrogate, str(self.kernel))
+        kernel_of(self.surrogate, self.kernel_name)
         if self.n_initial is not None and self.n_initial < 1:
             raise ValueError(f"n_initial must be at least 1, got {self.n_initial}")
         for name in ("n_samples", "etas", "thin", "min_burn_in"):

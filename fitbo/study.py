@@ -208,8 +208,8 @@ class Study:
         rng = self.search_rng()
         success = self.success()
         settings, exploits = self.settings, self._exploits(len(avoid))
+        started = time.perf_counter()
         if exploits == "recommendation":
-            started = time.perf_counter()
             best = recommend(fitted, self._rng("recommend"), self.space, success).x
             if abs(avoid - best).max(1).min() > NEW:
                 self.seconds |= {"search": time.perf_counter() - started, "entropy": 0.0}
@@ -218,7 +218,7 @@ class Study:
             settings = replace(settings, acquisition="logei")
         believed = believing(fitted, pending, settings)
         found = propose(believed, settings, avoid, rng, self.space, success)
-        self.seconds["search"] = found.seconds
+        self.seconds["search"] = time.perf_counter() - started
         self.seconds["entropy"] = found.entropy_seconds
         return found.x
 

@@ -101,36 +101,91 @@ def test_a_free_worker_gets_a_point_at_once() -> None:
 
 
 def test_the_next_point_is_chosen_while_all_workers_are_busy() -> None:
-    """One beyond those under way, started the moment a worker is free, and forgotten at the end."""
-    futures: list[Future[float]] = []
-    points: list[np.ndarray] = []
+    """When one of two ends, the other is under way and the next is ready; none is left over."""
+    pendings: list[int] = []
     s = study()
+    with ThreadPoolExecutor(2) as pool:
+        drive(
+            s,
+            lambda x: pool.submit(slow_bowl, x),
+            n_workers=2,
+            limits=Limits(budget=12),
+            on_end=lambda s, o: pendings.append(len(s.pending)),
+        )
+    assert max(pendings) == 2
+    assert len(s.y) == 12
+    assert len(s.pending) == 0
+    s = study()
+    with ThreadPoolExecutor(2) as pool:
+        drive(
+            s,
+            lambda x: pool.submit(slow_bowl, x),
+            n_workers=2,
+            stop=lambda s: "enough" if len(s.y) >= 8 else None,
+        )
+    assert len(s.pending) <= 1  # what was chosen and not started is forgotten
+
+
+def test_beside_a_long_evaluation_no_point_is_chosen_early() -> None:
+    """Choosing takes milliseconds, an evaluation would take half a minute by its clock."""
+    pendings: list[int] = []
+    now = time.monotonic
+    late = 0.0
 
     def submit(x: np.ndarray) -> Future[float]:
-        futures.append(Future())
-        points.append(x)
-        return futures[-1]
+        nonlocal late
+        late += 30.0
+        future: Future[float] = Future()
+        threading.Timer(0.02, future.set_result, [bowl(x)]).start()
+        return future
 
-    asked: list[tuple[int, int]] = []
-    ready: list[np.ndarray] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "monotonic", lambda: now() + late)
+        s = study()
+        drive(
+            s,
+            submit,
+            n_workers=2,
+            limits=Limits(budget=8),
+            on_end=lambda s, o: pendings.append(len(s.pending)),
+        )
+    assert max(pendings) == 1
 
-    def stop(s: Study) -> str | None:
-        """Called while all are busy; ends one evaluation a call."""
-        asked.append((len(s.pending), len(futures)))
-        if len(points) < 2:
-            return None
-        if len(s.y) == 5:
-            return "enough"
-        ready.append(s.pending[-1])
-        i = len(s.y)
-        futures[i].set_result(bowl(points[i]))
-        return None
 
-    assert drive(s, submit, n_workers=2, limits=Limits(budget=20), stop=stop) == "enough"
-    busy = [pending for pending, started in asked if started >= 2]
-    assert max(busy) == 3  # two under way and the next
-    assert any(np.array_equal(ready[-1], x) for x in points)
-    assert len(s.pending) == len(points) - len(s.y)
+def test_an_outcome_is_timed_by_its_end_and_not_by_our_attention() -> None:
+    """The optimiser thinks for longer than an evaluation takes."""
+    seconds: list[float] = []
+    s = study(n_samples=100)
+    with ThreadPoolExecutor(2) as pool:
+        drive(
+            s,
+            lambda x: pool.submit(slow_bowl, x),
+            n_workers=2,
+            limits=Limits(budget=9),
+            on_end=lambda s, o: (seconds.append(o.seconds), time.sleep(0.2)),  # type: ignore[func-returns-value]
+        )
+    assert sorted(seconds)[4] < 0.15
+
+
+def test_a_callback_that_forgets_what_is_pending_does_no_harm() -> None:
+    def forgetful(s: Study, _: Outcome) -> None:
+        for x in s.pending:
+            s.forget(x)
+
+    s = study()
+    with ThreadPoolExecutor(2) as pool, pytest.raises(RuntimeError, match="mine"):
+        drive(
+            s,
+            lambda x: pool.submit(slow_bowl, x),
+            n_workers=2,
+            limits=Limits(budget=30),
+            on_end=forgetful,
+            stop=lambda s: _raise() if len(s.y) > 6 else None,
+        )
+
+
+def _raise() -> str:
+    raise RuntimeError("mine")
 
 
 def test_a_study_goes_on_where_it_was_left() -> None:

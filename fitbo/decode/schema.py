@@ -94,7 +94,7 @@ def _dataclass_schema(kind: Any) -> dict[str, Any]:
     keys, registry, bare = keys_of(kind), getattr(kind, "registry", None), bare_key(kind)
     if registry is None:
         whole = _object_schema(keys)
-        name = _schema(keys[bare].hint) if bare else {}
+        name = _schema(_given(keys[bare].hint)) if bare else {}
     else:
         # No name holds a character that means something in a regular expression.
         names = {name: f"^{name}{registry.suffix}$" for name in registry.names()}
@@ -112,6 +112,13 @@ def _dataclass_schema(kind: Any) -> dict[str, Any]:
             name = {"anyOf": [name, {"type": "string", "pattern": "|".join(names.values())}]}
     whole = {"description": (kind.__doc__ or "").strip().split("\n")[0]} | whole
     return {"oneOf": [name, whole]} if bare else whole
+
+
+def _given(hint: Any) -> Any:
+    """The hint of an optional key, of which nothing but None is taken away."""
+    arms = union_arms(unwrapped(hint)[0])
+    given = [arm for arm in arms if arm is not type(None)]
+    return given[0] if len(given) == 1 < len(arms) else hint
 
 
 def _object_schema(keys: Mapping[str, Key]) -> dict[str, Any]:

@@ -45,7 +45,8 @@ from fitbo.space import Categorical, Exhausted, Integer, Parameter, Real, Space
 from fitbo.study import STREAMS, Study
 
 PROPOSED = "fitbo:proposed"  # system attribute: the point, in the values of our space
-ATTEMPTS = 4  # at a point that no other process has chosen at the same time
+ATTEMPTS = 4  # at a point that no other process has chosen at the same time, or one like it
+ALIKE = 0.01  # in every coordinate of the cube: minimisers of two posteriors of the same data
 STATES = (
     TrialState.COMPLETE,
     TrialState.FAIL,
@@ -115,14 +116,16 @@ class FitboSampler(BaseSampler):
             except Exhausted:
                 rng = np.random.default_rng([self._seed, trial.number])
                 point = space.from_cube(space.place(rng.random((1, len(space.names)))))[0]
+                study._storage.set_trial_system_attr(trial._trial_id, PROPOSED, point)
                 break
             # Two processes that choose at one time do not see each other's choice. Each says what
             # it chose and only then looks: of two that chose alike at least one sees the other.
             study._storage.set_trial_system_attr(trial._trial_id, PROPOSED, point)
+            seen = _points(others, codecs, space)
             others = _others(study, trial)
-            if all(_point(other, codecs, space) != point for other in others):
+            unseen = _points(others, codecs, space) - seen
+            if not any(_alike(space, point, dict(new)) for new in unseen):
                 break
-        study._storage.set_trial_system_attr(trial._trial_id, PROPOSED, point)
         return {name: c.decode(point[name]) for name, c in codecs.items()}
 
     def sample_independent(
@@ -233,6 +236,18 @@ def _others(study: OptunaStudy, trial: FrozenTrial) -> list[FrozenTrial]:
     """All trials but this one, as the storage has them now."""
     trials = study.get_trials(deepcopy=False, states=STATES)
     return [t for t in trials if t.number != trial.number]
+
+
+def _points(
+    trials: Sequence[FrozenTrial], codecs: Mapping[str, Codec], space: Space
+) -> set[tuple[tuple[str, Any], ...]]:
+    """Where these trials are, those that are somewhere."""
+    found = [_point(trial, codecs, space) for trial in trials]
+    return {tuple(point.items()) for point in found if point is not None}
+
+
+def _alike(space: Space, a: Any, b: Any) -> bool:
+    return bool(abs(space.check(a) - space.check(b)).max() < ALIKE)
 
 
 def _point(trial: FrozenTrial, codecs: Mapping[str, Codec], space: Space) -> Any:

@@ -25,7 +25,7 @@ from fitbo.surrogate.kernel import (
 )
 from fitbo.surrogate.parabola import Functional, Mean, Parabola, Rule
 from fitbo.surrogate.posterior import LogPosterior
-from fitbo.surrogate.prior import Prior, default_prior, log_prior, sample_prior
+from fitbo.surrogate.prior import Prior, default_prior
 from fitbo.surrogate.standardise import Standardiser
 
 # Modules that offer LogPosterior and condition; GPy takes seconds to import, so by name.
@@ -70,8 +70,6 @@ __all__ = [
     "condition",
     "default_prior",
     "kernel_of",
-    "log_prior",
     "n_parameters",
     "named_surrogate",
-    "sample_prior",
 ]

@@ -15,8 +15,8 @@ symbol              shape        meaning
 
 Prediction is one product of (B, n) with (n, n) a theta, and the gradient one more; the etas of a
 theta share them (see ``etas``). Candidates and thetas come in blocks whose (T, B, n) arrays live
-and die in cache; both gradients are summed over the data there and then (``kernel.x_gradient``), so
-what leaves a block is (T, K, B, d).
+and die in cache (an additive kernel's parts are d times as large); both gradients are summed over
+the data there and then (``kernel.x_gradient``), so what leaves a block is (T, K, B, d).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fitbo.surrogate.etas import gap_quantiles, weights_of
 from fitbo.surrogate.gp import blocks, inverse_factor
 from fitbo.surrogate.hyperparameters import Hyperparameters
 from fitbo.surrogate.kernel import (
-    Kernel,
+    AnyKernel,
     correlation,
     correlation_and_slopes,
     n_shares,
@@ -67,7 +67,7 @@ class Surrogate(Parabola):
     PER_THETA: ClassVar = (*Parabola.PER_THETA, "theta", "inverse_factor", "alpha", "mean")
 
     theta: Hyperparameters
-    kernel: Kernel
+    kernel: AnyKernel
     inverse_factor: Array = field(repr=False)
     alpha: Array = field(repr=False)
     mean: Array
@@ -126,7 +126,7 @@ def condition(
     X: ArrayLike,
     y: ArrayLike,
     log_theta: ArrayLike,
-    kernel: str | Kernel = "matern52",
+    kernel: str | AnyKernel = "matern52",
     rule: Rule = "moment_matched",
     mean: Mean = "marginal",
     etas: int = 1,

@@ -5,7 +5,7 @@ symbol             shape             meaning
 =================  ================  =========================================================
 ``precisions``     (M, d)            1/l^2
 ``r2``             (M, N)            squared scaled distances of N pairs of points
-``rho``            (M, N)            rho(r2), the correlation; k = s^2 rho
+``rho``            (M, N)            the correlation, rho(r2) but for ``Additive``; k = s^2 rho
 ``slope``          (M, N)            d rho / d r2, finite at r2 = 0 for each kernel here
 ``table``          (d, N)            squared differences, one row a dimension, N = n1 n2 pairs
 ``share``          (M,)              w, of the variance that is additive; 0 for most kernels
@@ -122,19 +122,21 @@ class Rational:
 
 
 @dataclass(frozen=True)
-class Additive(Matern52):
-    """``(1 - w) rho(r2) + (w/d) sum_i rho_1(r2_i)``, rho_1 rational and w the additive share.
+class Additive:
+    """``(1 - w) rho(r2) + (w/d) sum_i rho_1(r2_i)``, with the additive share w of the samples.
 
     What a function owes to its inputs one by one is learnt across the whole cube: an additive
     function of d inputs is d functions of one. The share is a hyperparameter like the others, and
-    the two parts have the same lengthscales. ``value`` and ``value_and_slope`` are those of rho;
-    the sum is ``correlation``'s.
+    both parts have the same lengthscales. (A category is as many inputs as it has choices.)
     """
 
-    part: Rational = Rational()
+    whole: Kernel = Matern52()  # rho
+    part: Rational = Rational()  # rho_1
 
 
-KERNELS: dict[str, Kernel] = {
+AnyKernel = Kernel | Additive
+
+KERNELS: dict[str, AnyKernel] = {
     "rbf": RBF(),
     "matern32": Matern32(),
     "matern52": Matern52(),
@@ -142,13 +144,18 @@ KERNELS: dict[str, Kernel] = {
 }
 
 
-def named_kernel(kernel: str | Kernel) -> Kernel:
+def named_kernel(kernel: str | AnyKernel) -> AnyKernel:
     """A kernel from its name or from itself."""
     if not isinstance(kernel, str):
         return kernel
     if kernel not in KERNELS:
         raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, got {kernel!r}")
     return KERNELS[kernel]
+
+
+def n_shares(kernel: AnyKernel) -> int:
+    """How many hyperparameters a kernel has besides lengthscales and variance: 1 if additive."""
+    return int(isinstance(kernel, Additive))
 
 
 def squared_differences(X1: Array, X2: Array) -> Array:
@@ -158,37 +165,32 @@ def squared_differences(X1: Array, X2: Array) -> Array:
     return difference.reshape(X1.shape[1], -1)
 
 
-def n_shares(kernel: Kernel) -> int:
-    """How many hyperparameters a kernel has besides lengthscales and variance: 1 if additive."""
-    return int(isinstance(kernel, Additive))
-
-
-def correlation(kernel: Kernel, theta: Hyperparameters, table: Array) -> Array:
+def correlation(kernel: AnyKernel, theta: Hyperparameters, table: Array) -> Array:
     """rho for every sample and pair, M samples of theta and (d, N) -> (M, N)."""
     precisions = theta.precisions
-    rho = kernel.value(precisions @ table)
-    if isinstance(kernel, Additive):
-        share = theta.share[:, None]
-        rho *= 1 - share
-        share = share / len(table)
-        term = np.empty_like(rho)
-        for precision, row in zip(precisions.T, table, strict=True):
-            np.multiply(precision[:, None], row, out=term)
-            rho += kernel.part.value(term, share)
+    if not isinstance(kernel, Additive):
+        return kernel.value(precisions @ table)
+    rho, share = kernel.whole.value(precisions @ table), theta.share[:, None]
+    rho *= 1 - share
+    term = np.empty_like(rho)
+    for precision, row in zip(precisions.T, table, strict=True):
+        np.multiply(precision[:, None], row, out=term)
+        rho += kernel.part.value(term, share / len(table))
     return rho
 
 
 def correlation_and_slopes(
-    kernel: Kernel, theta: Hyperparameters, table: Array
+    kernel: AnyKernel, theta: Hyperparameters, table: Array
 ) -> tuple[Array, Array, Array]:
     """rho and slope (M, N), and the parts (M, d, N), which are empty but for an additive kernel.
 
     d rho/dx_i = (slope + parts_i) d r2_i/dx_i.
     """
     precisions = theta.precisions
-    rho, slope = kernel.value_and_slope(precisions @ table)
     if not isinstance(kernel, Additive):
+        rho, slope = kernel.value_and_slope(precisions @ table)
         return rho, slope, np.empty((len(rho), 0, rho.shape[1]))
+    rho, slope = kernel.whole.value_and_slope(precisions @ table)
     for whole in (rho, slope):
         whole *= 1 - theta.share[:, None]
     terms, parts = kernel.part.value_and_slope(precisions[:, :, None] * table)
@@ -196,15 +198,6 @@ def correlation_and_slopes(
     rho += (weight @ terms)[:, 0]
     parts *= weight[:, :, :1]
     return rho, slope, parts
-
-
-def covariance(
-    kernel: Kernel, lengthscales: Array, signal_variance: Array, X1: Array, X2: Array
-) -> Array:
-    """k_m(x, x') for all pairs: (M, d), (M,), (n1, d), (n2, d) -> (M, n1, n2)."""
-    rho = kernel.value(lengthscales**-2.0 @ squared_differences(X1, X2))
-    rho *= signal_variance[:, None]
-    return rho.reshape(-1, len(X1), len(X2))
 
 
 def x_gradient(weighted: Array, precisions: Array, X: Array, bordered: Array) -> Array:
@@ -236,23 +229,6 @@ def parts_gradient(
     gradient = X.T[:, :, None] * (parts @ C) - (parts * X_data.T[:, None]) @ C
     gradient *= 2 * precisions[:, :, None, None]
     return gradient.transpose(0, 3, 2, 1)
-
-
-def covariance_vjp(
-    kernel: Kernel,
-    lengthscales: Array,
-    signal_variance: Array,
-    X: Array,
-    X_data: Array,
-    coefficients: Array,
-) -> Array:
-    """sum_{m, n} C[m, b, n] d k_m(x_b, x_n)/dx_b, for C of shape (M, B, n) -> (B, d)."""
-    precisions = lengthscales**-2.0
-    _, slope = kernel.value_and_slope(precisions @ squared_differences(X, X_data))
-    weighted = slope.reshape(coefficients.shape)
-    weighted *= signal_variance[:, None, None]
-    weighted *= coefficients
-    return x_gradient(weighted, precisions, X, with_ones(X_data)).sum(0)
 
 
 def with_ones(X: Array) -> Array:

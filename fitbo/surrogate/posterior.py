@@ -25,7 +25,7 @@ from fitbo.surrogate.hyperparameters import (
     inside_support,
     n_parameters,
 )
-from fitbo.surrogate.kernel import Kernel, correlation, n_shares, named_kernel
+from fitbo.surrogate.kernel import AnyKernel, correlation, n_shares, named_kernel
 from fitbo.surrogate.parabola import NUGGET, Mean, mean_of_g, noise_in_g, points, warp
 from fitbo.surrogate.prior import Prior, default_prior
 from fitbo.surrogate.standardise import observations
@@ -46,7 +46,7 @@ class DataCovariance:
     """Fills covariance matrices of the points X (n, d) of one dataset."""
 
     X: Array
-    kernel: Kernel
+    kernel: AnyKernel
     _table: Array = field(init=False, repr=False)
     _rows: np.ndarray = field(init=False, repr=False)
     _columns: np.ndarray = field(init=False, repr=False)
@@ -124,7 +124,7 @@ class LogPosterior(Posterior):
 
     X: Array
     y: Array
-    kernel: str | Kernel = "matern52"
+    kernel: str | AnyKernel = "matern52"
     mean: Mean = "marginal"
     prior: Prior | None = None
     _prior: Prior = field(init=False, repr=False)

@@ -86,13 +86,3 @@ def default_prior(d: int, n_shares: int = 0) -> Prior:
     per_dimension = (LENGTHSCALE[0] + 0.5 * np.log(d), LENGTHSCALE[1])
     table = np.array([per_dimension] * d + [SIGNAL, NOISE, GAP] + [SHARE] * n_shares)
     return Prior(table[:, 0], table[:, 1])
-
-
-def log_prior(log_theta: ArrayLike, d: int) -> Array:
-    """The default log-prior, (M, d + 3) -> (M,)."""
-    return default_prior(d)(log_theta)
-
-
-def sample_prior(rng: np.random.Generator, n: int, d: int) -> Array:
-    """n draws from the default prior, (n, d + 3)."""
-    return default_prior(d).sample(rng, n)

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from fitbo.surrogate import Prior, default_prior, log_prior, sample_prior
+from fitbo.surrogate import Prior, default_prior
 
 
 def test_it_is_the_product_of_normals_on_the_logs():
     prior = default_prior(3)
     log_theta = np.random.default_rng(0).standard_normal((8, 6))
     expected = stats.norm(prior.location, prior.scale).logpdf(log_theta).sum(1)
-    np.testing.assert_allclose(log_prior(log_theta, 3), expected, rtol=1e-12)
+    np.testing.assert_allclose(prior(log_theta), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("column", range(4))
@@ -22,7 +22,7 @@ def test_it_integrates_to_one_in_each_parameter(column):
     def density(value):
         log_theta = prior.location.copy()
         log_theta[column] = value
-        return float(np.exp(log_prior(log_theta[None], 1)[0])) / at_median
+        return float(np.exp(prior(log_theta[None])[0])) / at_median
 
     total, _ = integrate.quad(
         density, *(prior.location[column] + 40 * np.array([-1, 1])), limit=200
@@ -36,13 +36,13 @@ def test_it_integrates_to_one_jointly():
     prior = default_prior(d)
     wide = Prior(prior.location + 0.2, 1.3 * prior.scale)
     draws = wide.sample(rng, 200_000)
-    weights = np.exp(log_prior(draws, d) - wide(draws))
+    weights = np.exp(prior(draws) - wide(draws))
     assert weights.mean() == pytest.approx(1, abs=5 * weights.std() / np.sqrt(len(draws)))
 
 
 def test_draws_follow_it():
-    draws = sample_prior(np.random.default_rng(2), 4000, 2)
     prior = default_prior(2)
+    draws = prior.sample(np.random.default_rng(2), 4000)
     for column, (location, scale) in enumerate(zip(prior.location, prior.scale, strict=True)):
         assert stats.kstest(draws[:, column], stats.norm(location, scale).cdf).pvalue > 1e-3
 
@@ -60,4 +60,4 @@ def test_it_refuses_what_it_cannot_be():
     with pytest.raises(ValueError, match="share a shape"):
         Prior(np.zeros(2), np.ones(3))
     with pytest.raises(ValueError, match=r"\(M, 4\)"):
-        log_prior(np.zeros((2, 5)), 1)
+        default_prior(1)(np.zeros((2, 5)))
