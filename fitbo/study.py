@@ -29,7 +29,7 @@ from fitbo.propose import Recommendation, propose, recommend
 from fitbo.sampling import Ensemble
 from fitbo.search import SAME, exhausted, first_points, nothing_left
 from fitbo.settings import Settings
-from fitbo.space import Exhausted, Space
+from fitbo.space import Categorical, Exhausted, Space
 from fitbo.stopping import expected_improvement
 from fitbo.threads import one_thread
 
@@ -226,11 +226,18 @@ class Study:
         """What the evaluation of this index tests of the minimum, if it is its turn.
 
         The minimiser of the posterior mean settles a basin, and the largest expected improvement
-        looks where another may be lower: one alone was found stuck where the other was not.
+        looks where another may be lower: one alone was found stuck where the other was not. Gain
+        and recommendation look about the best points, but every choice of a category is a space of
+        its own: with choices all turns are improvement's, and every second one of the gain's too.
         """
         every = self.settings.exploit_every
-        turn, rest = divmod(index - self.n_initial, every) if every else (0, -1)
-        if not every or rest != every - 1:
+        if not every:
+            return None
+        turn, rest = divmod(index - self.n_initial, every)
+        tests = rest == every - 1
+        if any(isinstance(p, Categorical) for p in self.space.parameters):
+            return "improvement" if tests or turn % 2 else None
+        if not tests:
             return None
         return "improvement" if turn % 2 else "recommendation"
 

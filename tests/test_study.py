@@ -444,3 +444,14 @@ def test_a_recommendation_that_is_not_new_gives_its_turn_to_the_largest_improvem
     for each in (study, improving):
         each.expect(study.recommend().x if each is study else study.pending[0])
     assert_allclose(study.ask()[0], improving.ask()[0], atol=1e-12)
+
+
+def test_with_choices_three_of_four_evaluations_are_the_largest_improvements() -> None:
+    def turns(space: Space, **changes: int) -> list[str | None]:
+        study = Study(space, Settings(n_initial=4, **changes, **SMALL))
+        return [study._exploits(index) for index in range(4, 12)]
+
+    e, r = "improvement", "recommendation"
+    assert turns(Space(MIXED)) == [None, e, e, e] * 2
+    assert turns(Space([(0, 1)])) == [None, r, None, e] * 2
+    assert turns(Space(MIXED), exploit_every=0) == [None] * 8
