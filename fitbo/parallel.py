@@ -33,11 +33,15 @@ Submit = Callable[[Any], "Future[Any]"]
 
 @dataclass(frozen=True)
 class Trial:
-    """One evaluation under way: its number, by the order of starting, and its point."""
+    """One evaluation under way: its number, by the order of starting, and its point.
+
+    ``own`` is whether the point became pending by this trial, and was not so before.
+    """
 
     number: int
     x: Any
     started: float
+    own: bool = True
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,7 @@ def drive(
     queue      points to evaluate first; one that is pending in the study already is no new one
     done       evaluations before this call that count towards the budget, as of a study resumed
     on_start   called with the study and the trial, the point being pending, before it is submitted
+               (to an executor that is broken in vain: then no outcome follows)
     on_end     called with the study and the outcome, after the study was told
     stop       called with the study after each outcome, and each second meanwhile; text ends the
                search and is the message
@@ -159,7 +164,8 @@ def drive(
         try:
             future = submit(trial.x)
         except BrokenExecutor as error:
-            study.forget(trial.x)
+            if trial.own:
+                study.forget(trial.x)
             closing = f"the executor is broken and takes no more points: {error}"
             return
         running[future] = trial
@@ -257,14 +263,16 @@ def _choose(
         return None, f"the budget of {limits.budget} evaluations is spent"
     if waiting:
         x = waiting.pop(0)
-        if not study.is_pending(x):
+        own = not study.is_pending(x)
+        if own:
             study.expect(x)
     else:
+        own = True
         try:
             x = study.ask()[0]
         except Exhausted as end:
             return None, str(end)
-    return Trial(number, x, time.monotonic()), None
+    return Trial(number, x, time.monotonic(), own), None
 
 
 def _finished(running: dict[Future[Any], Trial], limits: Limits, began: float) -> list[Future[Any]]:

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -342,3 +342,16 @@ def test_dask_with_a_worker_killed(tmp_path: Path) -> None:
     assert message == "the budget of 8 evaluations is spent"
     assert len(s.y) == 8  # and Dask gave its point to another
     assert not s.failures
+
+
+def test_a_broken_executor_strikes_off_its_own_points_only() -> None:
+    def broken(x: np.ndarray) -> Future[float]:
+        raise BrokenExecutor("gone")
+
+    s = study()
+    (before,) = s.ask()
+    assert "broken" in drive(s, broken, queue=[before], limits=Limits(budget=5))
+    assert np.array_equal(s.pending, [before])
+    s = study()
+    assert "broken" in drive(s, broken, limits=Limits(budget=5))
+    assert len(s.pending) == 0
