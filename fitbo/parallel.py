@@ -189,7 +189,7 @@ def drive(
             finished = _finished(running, limits, began)
             for future in finished:
                 trial = running.pop(future)
-                spent.append(ended.get(future, time.monotonic()) - trial.started)
+                spent.append(ended.pop(future, time.monotonic()) - trial.started)
                 outcome = outcome_of(trial, future, spent[-1])
                 _record(study, outcome)
                 if on_end is not None:
