@@ -1,18 +1,12 @@
 """The figures of a report. Each function returns a ``Figure``; no global state is touched.
 
 A method keeps its colour and its line through all figures of a report: ``run_styles`` deals them
-out once, from the colour-blind-safe palette of Okabe and Ito [1].
-
-[1] Okabe, Ito, Color universal design, 2008; Wong, Points of view: color blindness, Nature Methods
-    8, 2011.
+out once.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import matplotlib
 import numpy as np
@@ -20,62 +14,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
+from fitbo.drawing import (
+    INK,
+    LOOK,
+    MUTED,
+    Ends,
+    Style,
+    label_ends,
+    shorten,
+    styles,
+    title_line,
+)
 from fitbo.mixture import Array
 from fitbo.regret import Curve, Run, Runs, curve, eta_band, folder, seconds_curve
 
-Style = dict[str, Any]
 Methods = Mapping[str, Sequence[Run]]
-Ends = dict[str, tuple[float, float]]  # where a method's curve ends, in the units of the axes
-
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
-LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1, 1.5)))
-INK, MUTED, RULE = "#22272e", "#6b7280", "#e5e7eb"
-DPI = 160
-LOOK: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9.5,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": "#9ca3af",
-    "axes.linewidth": 0.8,
-    "axes.titlesize": 10.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": RULE,
-    "grid.linewidth": 0.8,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.major.size": 0,
-    "ytick.major.size": 0,
-    "legend.frameon": False,
-    "lines.solid_capstyle": "round",
-    "svg.hashsalt": "fitbo",  # ids of an SVG by content, not by chance
-    "text.parse_math": False,  # a label is text, whatever dollars it holds
-}
-
-
-def styles(methods: Sequence[str], campaigns: Sequence[str] | None = None) -> list[Style]:
-    """A colour for each distinct method, a line for each distinct campaign, in the order given.
-
-    Two campaigns' versions of one method so share a colour. Beyond eight methods the colours come
-    round again with other lines.
-    """
-    colour = {name: i for i, name in enumerate(dict.fromkeys(methods))}
-    campaigns = campaigns or [""] * len(methods)
-    line = {name: i for i, name in enumerate(dict.fromkeys(campaigns))}
-    return [
-        {
-            "color": COLOURS[colour[method] % len(COLOURS)],
-            "linestyle": LINES[
-                (line[campaign] + len(line) * (colour[method] // len(COLOURS))) % len(LINES)
-            ],
-        }
-        for method, campaign in zip(methods, campaigns, strict=True)
-    ]
 
 
 def run_styles(grouped: Runs) -> dict[str, Style]:
@@ -109,7 +62,7 @@ def regret_figure(problem: str, methods: Methods, style: Mapping[str, Style]) ->
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.margins(x=0.01)
         left.set_ylabel("regret (log scale)")
-        _label_ends(right, ends, style)
+        label_ends(right, ends, style)
         count = {len(runs) for runs in methods.values()}
         seeds = f"{count.pop()} seeds" if len(count) == 1 else f"{min(count)}-{max(count)} seeds"
         title_line(figure, problem, f"median and quartiles over {seeds}")
@@ -140,7 +93,7 @@ def seconds_figure(problem: str, methods: Methods, style: Mapping[str, Style]) -
         axes.set_ylabel("seconds (log scale)")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.margins(x=0.01)
-        _label_ends(axes, ends, style)
+        label_ends(axes, ends, style)
         title_line(figure, problem, "seconds per suggestion (MCMC and search), median over seeds")
     return figure
 
@@ -185,88 +138,6 @@ def eta_figure(problem: str, methods: Methods, style: Mapping[str, Style]) -> Fi
     return figure
 
 
-@dataclass(frozen=True, eq=False)
-class Picture:
-    """A one-dimensional surrogate on a grid: x, truth, mean, deviation (G,); data X, y (n,)."""
-
-    name: str
-    x: Array
-    truth: Array
-    mean: Array
-    deviation: Array
-    X: Array
-    y: Array
-
-
-@dataclass(frozen=True, eq=False)
-class AcquisitionCurve:
-    """One method's acquisition on the picture's grid, alpha (G,), and the x it would ask next."""
-
-    label: str
-    alpha: Array
-    x_next: float
-
-
-def figure_1d(
-    problem: Picture, curves: Sequence[AcquisitionCurve], *, normalise: bool = False
-) -> Figure:
-    """The paper's picture: surrogate above, acquisitions below, the next query of each marked.
-
-    ``normalise`` maps each acquisition to [0, 1], for methods whose values have no common unit.
-    """
-    names = [c.label for c in curves]
-    style = dict(zip(names, styles(names), strict=True))
-    p = problem
-    with matplotlib.rc_context(LOOK):
-        figure = Figure(figsize=(8.4, 5.4), layout="constrained")
-        above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-        for width, opacity in ((2, 0.13), (1, 0.20)):
-            label = "mean ± 1, 2 deviations" if width == 1 else None
-            low, high = p.mean - width * p.deviation, p.mean + width * p.deviation
-            above.fill_between(p.x, low, high, color=COLOURS[5], alpha=opacity, lw=0, label=label)
-        above.plot(p.x, p.mean, color=COLOURS[0], lw=1.8, label="surrogate mean")
-        above.plot(p.x, p.truth, color=INK, lw=1.2, ls=(0, (4, 2)), label="truth")
-        above.plot(p.X, p.y, "o", color=INK, ms=5, mec="white", mew=0.8, label="data", zorder=5)
-        above.set_ylabel("f(x)")
-        above.set_title(p.name)
-        above.margins(x=0)
-        peaks = []
-        for c in curves:
-            span = float(np.ptp(c.alpha)) or 1.0
-            alpha = (c.alpha - c.alpha.min()) / span if normalise else np.asarray(c.alpha)
-            below.plot(p.x, alpha, lw=1.7, label=c.label, **style[c.label])
-            peaks.append(float(np.interp(c.x_next, p.x, alpha)))
-        for c, peak in zip(curves, peaks, strict=True):
-            colour = style[c.label]["color"]
-            for axes in (above, below):
-                axes.axvline(c.x_next, color=colour, lw=1.0, alpha=0.55, zorder=1)
-            below.plot([c.x_next], [peak], "v", color=colour, ms=8, mec="white", mew=0.9, zorder=6)
-        below.set_ylabel("acquisition" + (", scaled" if normalise else ", nats"))
-        below.set_xlabel("x")
-        below.set_title("acquisition; ▼ next query")
-        below.margins(y=0.12)
-        for axes, columns in ((above, 4), (below, 3)):  # on the title's line, clear of the curves
-            axes.legend(
-                loc="lower right",
-                bbox_to_anchor=(1.0, 0.985),
-                ncols=columns,
-                fontsize=8.5,
-                columnspacing=1.4,
-                handlelength=1.6,
-                borderaxespad=0.0,
-            )
-    return figure
-
-
-def image(figure: Figure, kind: str = "png") -> bytes:
-    """The figure as PNG or SVG bytes, the same at every call: no dates, no version, fixed ids."""
-    buffer = io.BytesIO()
-    metadata = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}[kind]
-    with matplotlib.rc_context(LOOK):
-        figure.savefig(buffer, format=kind, dpi=DPI, metadata=metadata, facecolor="white")
-    return buffer.getvalue()
-
-
 def _draw_curve(axes: Axes, band: Curve, style: Style) -> None:
     known = np.isfinite(band.median)
     n, whole = band.n[known], (band.count == band.runs)[known]
@@ -298,63 +169,6 @@ def _mark_initial(axes: Axes, methods: Methods) -> None:
         )
 
 
-def _label_ends(axes: Axes, ends: Ends, style: Mapping[str, Style]) -> None:
-    """Names at the right of the axes, near the ends of their curves but never on one another."""
-    shown = {method: end for method, end in ends.items() if np.isfinite(end[1])}
-    if not shown:
-        return
-    height = axes.figure.bbox.height / axes.figure.dpi * 72 * 0.72  # points of the axes, nearly
-    names = sorted(shown, key=lambda method: shown[method][1])
-    low, high = axes.get_ylim()
-    axes.set_ylim(low, high)
-    axes.set_xlim(*axes.get_xlim())
-    scale = np.log if axes.get_yscale() == "log" else np.asarray
-    wanted = (scale([shown[m][1] for m in names]) - scale(low)) / (scale(high) - scale(low))
-    size = min(9.0, height / (1.35 * len(names)))
-    places = spread(wanted, 1.35 * size / height)
-    places -= max(0.0, places[-1] - 1.05) + min(0.0, places[0] + 0.05)
-    for method, start, y in zip(names, wanted, places, strict=True):
-        colour, (x, level) = style[method]["color"], shown[method]
-        axes.plot([x, axes.get_xlim()[1]], [level, level], lw=0.7, color=colour, alpha=0.45)
-        axes.plot(
-            [1.005, 1.035],
-            [start, y],
-            transform=axes.transAxes,
-            clip_on=False,
-            color=colour,
-            lw=1.2,
-            alpha=0.8,
-        )
-        axes.text(
-            1.045,
-            y,
-            shorten(method),
-            transform=axes.transAxes,
-            va="center",
-            color=colour,
-            fontsize=size,
-            fontweight="bold",
-        )
-
-
-def spread(wanted: Array, gap: float) -> Array:
-    """Ascending places at least ``gap`` apart, each close to the ascending one wanted, (k,).
-
-    Least squares under the gaps: subtracting the gaps makes it an isotonic regression, done by
-    pooling adjacent violators.
-    """
-    wanted = np.asarray(wanted, dtype=np.float64)
-    steps = gap * np.arange(len(wanted))
-    pools: list[tuple[float, int]] = []
-    for value in wanted - steps:
-        mean, size = float(value), 1
-        while pools and pools[-1][0] > mean:
-            before, count = pools.pop()
-            mean, size = (mean * size + before * count) / (size + count), size + count
-        pools.append((mean, size))
-    return np.concatenate([np.full(size, mean) for mean, size in pools]) + steps
-
-
 def _eta_limits(bands: Sequence[Array], minimum: float) -> tuple[float, float]:
     """The later half's 90% bands and the truth, with room; a wild start is cut off."""
     late = [band[np.isfinite(band[:, 0])] for band in bands]
@@ -364,25 +178,6 @@ def _eta_limits(bands: Sequence[Array], minimum: float) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
     room = 0.35 * (high - low) or 1.0
     return low - room, high + room
-
-
-def title_line(figure: Figure, name: str, rest: str) -> None:
-    """The problem or study in bold and, on the same line, what the figure shows."""
-    head = figure.suptitle(
-        shorten(name, 40), x=0.008, ha="left", fontsize=12, fontweight="bold", color=INK
-    )
-    line = figure.axes[0].annotate(
-        rest,
-        xy=(1, 0),
-        xycoords=head,
-        xytext=(9, 0.5),
-        textcoords="offset points",
-        va="bottom",
-        fontsize=10,
-        color=MUTED,
-        annotation_clip=False,
-    )
-    line.set_in_layout(False)
 
 
 def _power(value: float, _: int) -> str:
@@ -395,8 +190,3 @@ def _power(value: float, _: int) -> str:
 def _sparse_minor(seconds: float, _: int) -> str:
     lead = f"{seconds:e}"[0]
     return f"{seconds:g}" if lead in "25" else ""
-
-
-def shorten(label: str, most: int = 34) -> str:
-    """The label, its end cut off if it is too long."""
-    return label if len(label) <= most else label[: most - 1] + "…"

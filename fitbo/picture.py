@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from fitbo.build import build_problem
 from fitbo.campaign import Task, replay
 from fitbo.config import from_dict
-from fitbo.figures import AcquisitionCurve, Picture, figure_1d
+from fitbo.figure_1d import AcquisitionCurve, Picture, figure_1d
 from fitbo.journal import read
 from fitbo.propose import worth
 from fitbo.regret import Run

@@ -17,7 +17,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from fitbo.figures import Style, eta_figure, image, regret_figure, run_styles, seconds_figure
+from fitbo.drawing import Style, image
+from fitbo.figures import eta_figure, regret_figure, run_styles, seconds_figure
 from fitbo.picture import picture_figure
 from fitbo.regret import (
     FLOOR,

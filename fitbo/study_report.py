@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from fitbo.figures import image
+from fitbo.drawing import image
 from fitbo.journal import read
 from fitbo.laboratory import Summary, summarise
 from fitbo.notebook import Entry, Notebook, read_notebook
+from fitbo.parallel_coordinates import parallel_figure
 from fitbo.report_page import PAGE, SCRIPT, STYLE
 from fitbo.study_figures import (
     dependence_figure,
     eta_figure,
-    parallel_figure,
     progress_figure,
     slice_figure,
 )

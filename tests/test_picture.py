@@ -11,7 +11,7 @@ import pytest
 
 import fitbo.picture
 from fitbo.campaign import run_study, tasks
-from fitbo.figures import AcquisitionCurve, Picture
+from fitbo.figure_1d import AcquisitionCurve, Picture
 from fitbo.journal import read
 from fitbo.picture import picture_figure, task_of
 from fitbo.problems import problem

@@ -16,18 +16,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from fitbo.figures import (
-    AcquisitionCurve,
-    Picture,
-    eta_figure,
-    figure_1d,
-    image,
-    regret_figure,
-    run_styles,
-    seconds_figure,
-    spread,
-    styles,
-)
+from fitbo.drawing import image, spread, styles
+from fitbo.figure_1d import AcquisitionCurve, Picture, figure_1d
+from fitbo.figures import eta_figure, regret_figure, run_styles, seconds_figure
 from fitbo.regret import group, load, summarise
 from fitbo.report import resolved_config, slugs, summary_table, write_report
 from tests.test_regret import write_run
