@@ -68,6 +68,13 @@ QUESTIONS: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
             "logei": {"surrogate": "additive", "acquisition": "logei"},
         },
     ),
+    "entropy": (
+        "Does a better mixture entropy lower the regret, where the gain alone chooses?",
+        {
+            label: {"entropy": label.lower(), "etas": 1, "exploit_every": 0}
+            for label in ("Quad", "MEMeL", "MEMe", "Huber", "MC", "MM", "VUB")
+        },
+    ),
 }
 
 
@@ -99,25 +106,34 @@ def table(runs: Runs, variants: list[str]) -> list[str]:
         "| problem | " + " | ".join(variants) + " |",
         "| --- |" + " --- |" * len(variants),
     ]
-    ranks, seconds = [], []
+    ranks, logs, seconds = [], [], []
     for label, methods in runs.items():
         common = set.intersection(*({r.seed for r in methods[v] if r.complete} for v in variants))
         last = np.array(
             [[r.immediate[-1] for r in methods[v] if r.seed in common] for v in variants]
         )
-        medians = np.median(np.log10(np.maximum(last, TIE)), axis=1)
+        logs.append(np.log10(np.maximum(last, TIE)))
+        medians = np.median(logs[-1], axis=1)
         lines.append(
             f"| {label} ({len(common)} seeds) | " + " | ".join(f"{m:.2f}" for m in medians) + " |"
         )
         ranks += [rankdata(np.maximum(column, TIE)) for column in last.T]
         times = [np.concatenate([r.seconds for r in methods[v]]) for v in variants]
         seconds.append([np.nanmedian(each) for each in times])
-    mean, error = np.mean(ranks, axis=0), np.std(ranks, axis=0) / np.sqrt(len(ranks))
-    cells = [f"{m:.2f} ± {e:.2f}" for m, e in zip(mean, error, strict=True)]
-    lines.append(f"| **mean rank** | {' | '.join(cells)} |")
+    lines.append(f"| **mean rank** | {' | '.join(with_errors(ranks))} |")
+    # Every variant has the same designs, noise and seeds of its chains: compared pair by pair.
+    every = np.concatenate(logs, axis=1).T
+    paired = ["0", *with_errors(every[:, 1:] - every[:, :1])]
+    lines.append(f"| mean log10 regret less {variants[0]}'s | {' | '.join(paired)} |")
     cells = [f"{s:.2f}" for s in np.mean(seconds, axis=0)]
     lines.append(f"| seconds a suggestion | {' | '.join(cells)} |")
     return lines
+
+
+def with_errors(rows: Any) -> list[str]:
+    """Mean and standard error of each column."""
+    mean, error = np.mean(rows, axis=0), np.std(rows, axis=0) / np.sqrt(len(rows))
+    return [f"{m:.2f} ± {e:.2f}" for m, e in zip(mean, error, strict=True)]
 
 
 def shared(runs: Runs, order: Sequence[str]) -> list[str]:
