@@ -7,6 +7,7 @@ symbol     shape         meaning
 ``alpha``  (...,)        the value of each candidate
 ``best``   float         the value to improve upon, y*: the objective is minimised
 ``eta``    (M,)          each hyperparameter sample's own global minimum
+``floor``  (M,)          eta again, for what knows the components to be parabolas; or None
 ``z``      (..., M)      (best - m)/s, the standardised improvement
 ``gamma``  (..., M)      (m - eta)/s, the standardised height above the minimum
 =========  ============  ===================================================================
@@ -17,14 +18,7 @@ symbol     shape         meaning
 so that a surrogate's chain rule, dalpha/dx = sum_j dalpha/dm_j dm_j/dx + dalpha/dv_j dv_j/dx, makes
 any of them differentiable in x. All are marginalised over the same samples: with the exception of
 the confidence bound, which takes the mixture's own moments, and of Thompson's single sample, each
-baseline is the average over j of its value for one Gaussian.
-
-With phi and Phi the normal density and distribution, R(t) = Phi(-t)/phi(t) Mills' ratio and
-h(z) = phi(z) + z Phi(z), the expected improvement is s h(z). In the tail, t = -z > 0,
-
-    h(-t) = phi(t) q(t),    q(t) = 1 - t R(t) = 1/t^2 - 3/t^4 + 15/t^6 - ...
-
-and log h, Phi/h = R/q and phi/h = 1/q stay finite where h itself is zero in floating point.
+baseline is the average over j of its value for one component.
 
 [1] Wang, Jegelka, Max-value entropy search for efficient Bayesian optimization, ICML 2017.
 [2] Ament et al., Unexpected improvements to expected improvement for Bayesian optimization,
@@ -40,17 +34,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import erfcx, log_ndtr, ndtr
+from scipy.special import ndtr
 
 from fitbo.entropy.protocol import Gradient
+from fitbo.improvement import log_improvement
 from fitbo.information import Acquisition as Acquisition
 from fitbo.information import InformationGain as InformationGain
 from fitbo.information import average
 from fitbo.information import information_gain as information_gain
-from fitbo.mixture import LOG_2PI, Array, Mixture
-
-SERIES_FROM = 25.0  # beyond, 1 - t R(t) cancels more than its series errs: both below 1e-13
-SERIES_TERMS = 9
+from fitbo.mixture import Array, Mixture
+from fitbo.normal import phi, truncation_gain
 
 
 class _Averaged:
@@ -68,58 +61,70 @@ class _Averaged:
         return average(mixture, a), mixture.weights * by_m, mixture.weights * by_v
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Improvement:
-    """What is measured against the value to improve upon."""
+    """What is measured against the value to improve upon.
+
+    With a ``floor`` (M,), the components are parabolas f = floor + g^2/2, given by their moments;
+    without, Gaussians. See ``fitbo.improvement``.
+    """
+
+    best: float
+    floor: Array | None = None
+
+    def __post_init__(self) -> None:
+        _check_finite("best", self.best)
+        if self.floor is not None:
+            _check_finite("floor", self.floor)
+
+    def _log_of_components(self, mixture: Mixture) -> Gradient:
+        return log_improvement(mixture.means, mixture.variances, self.best, self.floor)
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedImprovement(_Improvement):
+    """``E max(best - f, 0)``."""
+
+    def __call__(self, mixture: Mixture) -> Array:
+        return average(mixture, np.exp(self._log_of_components(mixture)[0]))
+
+    def value_and_grad(self, mixture: Mixture) -> Gradient:
+        log_value, by_m, by_v = self._log_of_components(mixture)
+        value = np.exp(log_value)
+        share = mixture.weights * value
+        return average(mixture, value), share * by_m, share * by_v
+
+
+@dataclass(frozen=True, eq=False)
+class LogExpectedImprovement(_Improvement):
+    """``log E max(best - f, 0)``, finite where the expected improvement underflows [2]."""
+
+    def __call__(self, mixture: Mixture) -> Array:
+        return self.value_and_grad(mixture)[0]
+
+    def value_and_grad(self, mixture: Mixture) -> Gradient:
+        log_value, by_m, by_v = self._log_of_components(mixture)
+        with np.errstate(divide="ignore"):  # log 0 = -inf is the right log-weight
+            terms = np.log(mixture.weights) + log_value
+        top = terms.max(-1, keepdims=True)
+        share = np.exp(terms - top)
+        total = share.sum(-1, keepdims=True)
+        share /= total
+        return (top + np.log(total))[..., 0], share * by_m, share * by_v
+
+
+@dataclass(frozen=True)
+class ProbabilityOfImprovement(_Averaged):
+    """``P(y < best) = sum_j w_j Phi(z_j)``; da/dm = -phi(z)/s, da/dv = -z phi(z)/(2 v)."""
 
     best: float
 
     def __post_init__(self) -> None:
         _check_finite("best", self.best)
 
-
-@dataclass(frozen=True)
-class ExpectedImprovement(_Improvement, _Averaged):
-    """``E[max(best - y, 0)] = sum_j w_j s_j h(z_j)``; da/dm = -Phi(z), da/dv = phi(z)/(2 s)."""
-
     def _of_component(self, m: Array, s: Array) -> Gradient:
         z = (self.best - m) / s
-        log_h, below, density = _log_h(z)
-        h = np.exp(log_h)
-        return s * h, -below * h, density * h / (2 * s)
-
-
-@dataclass(frozen=True)
-class LogExpectedImprovement(_Improvement):
-    """``log sum_j w_j s_j h(z_j)``, finite where the expected improvement underflows [2].
-
-    With r_j the share of component j in the sum, dalpha/dm_j = -r_j Phi/(s h) and
-    dalpha/dv_j = r_j phi/(2 v h).
-    """
-
-    def __call__(self, mixture: Mixture) -> Array:
-        return self.value_and_grad(mixture)[0]
-
-    def value_and_grad(self, mixture: Mixture) -> Gradient:
-        s = mixture.deviations
-        log_h, below, density = _log_h((self.best - mixture.means) / s)
-        with np.errstate(divide="ignore"):  # log 0 = -inf is the right log-weight
-            terms = np.log(mixture.weights) + np.log(s) + log_h
-        top = terms.max(-1, keepdims=True)
-        share = np.exp(terms - top)
-        total = share.sum(-1, keepdims=True)
-        share /= total
-        value = (top + np.log(total))[..., 0]
-        return value, -share * below / s, share * density / (2 * mixture.variances)
-
-
-@dataclass(frozen=True)
-class ProbabilityOfImprovement(_Improvement, _Averaged):
-    """``P(y < best) = sum_j w_j Phi(z_j)``; da/dm = -phi(z)/s, da/dv = -z phi(z)/(2 v)."""
-
-    def _of_component(self, m: Array, s: Array) -> Gradient:
-        z = (self.best - m) / s
-        density = _phi(z)
+        density = phi(z)
         return ndtr(z), -density / s, -z * density / (2 * s * s)
 
 
@@ -172,7 +177,7 @@ class MaxValueEntropySearch(_Averaged):
         if self.eta.shape not in ((), m.shape[-1:]):
             raise ValueError(f"eta must have shape ({m.shape[-1]},), got {self.eta.shape}")
         gamma = (m - self.eta) / s
-        a, slope = _truncation_gain(gamma)
+        a, slope = truncation_gain(gamma)
         return a, slope / s, -gamma * slope / (2 * s * s)
 
 
@@ -228,8 +233,8 @@ ACQUISITIONS: dict[str, Callable[..., Acquisition]] = {
 def acquisition(name: str, **facts: Any) -> Acquisition:
     """The named acquisition, made from those of the ``facts`` that it asks for.
 
-    ``acquisition(name, entropy="memel", per_theta=1, best=y.min(), eta=eta, beta=4.0, rng=rng)``
-    makes any one.
+    ``acquisition(name, entropy="memel", per_theta=1, best=y.min(), eta=eta, floor=eta, beta=4.0,
+    rng=rng)`` makes any one.
     """
     if name not in ACQUISITIONS:
         near = difflib.get_close_matches(str(name).lower(), ACQUISITIONS, n=1)
@@ -242,54 +247,6 @@ def acquisition(name: str, **facts: Any) -> Acquisition:
     if missing:
         raise ValueError(f"acquisition {name!r} needs {', '.join(missing)}, got {sorted(facts)}")
     return kind(**{f.name: facts[f.name] for f in asked if f.name in facts})
-
-
-def _phi(z: Array) -> Array:
-    return np.exp(-0.5 * (z * z + LOG_2PI))
-
-
-def _mills(t: Array) -> tuple[Array, Array]:
-    """R(t) = Phi(-t)/phi(t) and q(t) = 1 - t R(t) for t >= 0, to a relative 1e-13 each."""
-    R = np.sqrt(np.pi / 2) * erfcx(t / np.sqrt(2))
-    u = 1 / np.maximum(t, SERIES_FROM) ** 2
-    series = np.ones_like(t)
-    for k in range(SERIES_TERMS, 0, -1):
-        series = 1 - (2 * k + 1) * u * series
-    return R, np.where(t < SERIES_FROM, 1 - t * R, u * series)
-
-
-def _log_h(z: Array) -> Gradient:
-    """log h, Phi/h and phi/h, each where it is computed without cancellation."""
-    tail = z < -1
-    R, q = _mills(np.maximum(-z, 1.0))
-    front = np.maximum(z, -1.0)
-    below, density = ndtr(front), _phi(front)
-    h = density + front * below
-    return (
-        np.where(tail, np.log(q) - 0.5 * (z * z + LOG_2PI), np.log(h)),
-        np.where(tail, R / q, below / h),
-        np.where(tail, 1 / q, density / h),
-    )
-
-
-def _truncation_gain(gamma: Array) -> tuple[Array, Array]:
-    """a(gamma) and a'(gamma) of max-value entropy search.
-
-    In the tail gamma = -t, log Phi = log R - t^2/2 - log(2 pi)/2 and gamma + lambda = q/R, so the
-    two t^2/2 cancel on paper: a = -t q/(2 R) - log R + log(2 pi)/2.
-    """
-    t = np.maximum(-gamma, 1.0)
-    R, q = _mills(t)
-    front = np.maximum(gamma, -1.0)
-    ratio = _phi(front) / ndtr(front)
-    tail = gamma < -1
-    a = np.where(
-        tail,
-        0.5 * LOG_2PI - np.log(R) - 0.5 * t * q / R,
-        0.5 * front * ratio - log_ndtr(front),
-    )
-    slope = np.where(tail, (t * q / R - 1) / (2 * R), -0.5 * ratio * (1 + front * (front + ratio)))
-    return a, slope
 
 
 def _check_finite(name: str, value: ArrayLike) -> None:

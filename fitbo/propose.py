@@ -136,6 +136,7 @@ def worth(
         per_theta=surrogate.etas,
         best=fit.best,
         eta=surrogate.eta,
+        floor=surrogate.floor,
         beta=settings.beta,
         rng=rng,
     )

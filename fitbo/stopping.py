@@ -1,7 +1,7 @@
 """The improvement that is still to be expected: what a search may be ended by.
 
 With ``b = min_i mu(x_i)`` the lowest posterior mean of f at a point told, and for each sample j of
-the posterior its Gaussian for f(x) and its minimum eta_j,
+the posterior its law of f(x) and its minimum eta_j,
 
     R = max_x P(x) 1/M sum_j min( E_j[max(b - f(x), 0)],  b - eta_j )
 
@@ -20,7 +20,7 @@ import numpy as np
 from fitbo.acquisition import ExpectedImprovement
 from fitbo.feasibility import Success, Weighted
 from fitbo.fit import Fit
-from fitbo.mixture import Mixture
+from fitbo.improvement import log_improvement
 from fitbo.propose import Clock, Worth, incumbents, thinned
 from fitbo.search import search
 from fitbo.space import Space
@@ -36,7 +36,7 @@ def expected_improvement(
     best = float(fit.surrogate.predict(fit.X).mean.min())
 
     def worth(surrogate: Parabola) -> Worth | Weighted:
-        plain = Worth(surrogate, ExpectedImprovement(best), 0.0, Clock())
+        plain = Worth(surrogate, ExpectedImprovement(best, surrogate.floor), 0.0, Clock())
         return plain if success is None else Weighted(plain, plain.value_and_grad, success)
 
     full = worth(fit.surrogate)
@@ -51,9 +51,8 @@ def expected_improvement(
         max_rounds=MAX_ROUNDS,
     )
     mixture = fit.surrogate.predict(found.x[None])
-    of_each = ExpectedImprovement(best)
-    M = mixture.n_components
-    gains = of_each(Mixture(mixture.means.reshape(M, 1), mixture.variances.reshape(M, 1)))
+    of_each = mixture.means[0], mixture.variances[0], best, fit.surrogate.floor
+    gains = np.exp(log_improvement(*of_each)[0])
     gain = np.minimum(gains, np.maximum(best - fit.surrogate.eta, 0.0)).mean()
     chance = 1.0 if success is None else float(success(found.x[None])[0])
     return float(fit.scale.scale * chance * gain)

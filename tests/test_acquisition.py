@@ -293,6 +293,7 @@ def test_a_fact_that_is_missing_or_a_name_that_is_wrong():
         (lambda: ExpectedImprovement(np.nan), "best must be finite, got nan"),
         (lambda: LogExpectedImprovement(np.inf), "best must be finite, got inf"),
         (lambda: ProbabilityOfImprovement("x"), "best must be finite, got 'x'"),
+        (lambda: ExpectedImprovement(0.0, np.array([np.nan])), "floor must be finite"),
         (lambda: LowerConfidenceBound(-1.0), "beta must be non-negative, got -1.0"),
         (lambda: MaxValueEntropySearch(np.array([np.nan])), "eta must be finite"),
         (lambda: MaxValueEntropySearch(np.zeros(3))(mixture()), r"eta must have shape \(5,\)"),

@@ -16,12 +16,12 @@ PACKAGE = Path(fitbo.__file__).parent
 # Each layer may import itself and those before it in this list, never those after it.
 LAYERS = [
     ["mixture", "data", "constraints", "threads", "decode"],
-    ["parameters"],
+    ["parameters", "normal"],
     ["space"],
     ["maxent", "objectives"],
     ["chains"],
     ["entropy", "surrogate", "sampling", "logdet", "problems", "design"],
-    ["information", "maximise", "feasibility", "ensembles"],
+    ["information", "improvement", "maximise", "feasibility", "ensembles"],
     ["acquisition", "search"],
     ["settings"],
     ["fit"],

@@ -172,6 +172,14 @@ class Parabola(ABC):
         return self.eta.size
 
     @property
+    def floor(self) -> Array | None:
+        """eta where f is taken as the parabola it is, (M,); None where a Gaussian stands for it.
+
+        The moments of ``predict`` are then those of floor + g^2/2, and g's can be had from them.
+        """
+        return self.eta if self.rule == "moment_matched" else None
+
+    @property
     def message(self) -> str:
         """What a user should know of the numerics; empty when all is well."""
         n_raised = int(np.count_nonzero(self.jitter > NOTABLE_JITTER))
