@@ -59,19 +59,16 @@ QUESTIONS: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
         },
     ),
     "turns": (
-        "How often should an evaluation test the minimum itself, and what beside it?",
+        "After each evaluation for the gain, how many for the largest expected improvement?",
         {
-            "fitbo-2": {"surrogate": "additive", "exploit_every": 2},
-            "fitbo-3": {"surrogate": "additive", "exploit_every": 3},
-            "mes-2": {"surrogate": "additive", "exploit_every": 2, "acquisition": "mes"},
-            "logei-2": {"surrogate": "additive", "exploit_every": 2, "acquisition": "logei"},
-            "logei": {"surrogate": "additive", "acquisition": "logei"},
+            **{f"exploit-{n}": {"exploit": n} for n in (3, 0, 1, 7)},
+            "logei": {"acquisition": "logei"},
         },
     ),
     "entropy": (
         "Does a better mixture entropy lower the regret, where the gain alone chooses?",
         {
-            label: {"entropy": label.lower(), "etas": 1, "exploit_every": 0}
+            label: {"entropy": label.lower(), "etas": 1, "exploit": 0}
             for label in ("Quad", "MEMeL", "MEMe", "Huber", "MC", "MM", "VUB")
         },
     ),

@@ -52,9 +52,7 @@ def fitbo(n: int, repeats: int, entropy: str = "memel", n_samples: int = 200) ->
     warm = None  # a cold start takes many times a suggestion: one serves every repeat
     for seed in range(repeats):
         # Its own acquisition, which costs more than the turns that exploit.
-        settings = Settings(
-            seed=seed, n_initial=1, n_samples=n_samples, entropy=entropy, exploit_every=0
-        )
+        settings = Settings(seed=seed, n_initial=1, n_samples=n_samples, entropy=entropy, exploit=0)
         study = Study(Space([(0, 1)] * DIM), settings, ensemble=warm)
         for x, value in zip(X[: n - 1], y[: n - 1], strict=True):
             study.tell(x, value)

@@ -30,7 +30,7 @@ def method_settings(
     chosen = {
         "resolution": method.resolution,
         "etas": method.etas,
-        "exploit_every": method.exploit_every,
+        "exploit": method.exploit,
         "beta": method.beta,
         "thin": method.sampler.thin,
         "min_burn_in": method.sampler.min_burn_in,

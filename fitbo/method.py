@@ -185,10 +185,10 @@ class MethodConfig:
         "values of the minimum for each sample of the kernel's parameters: several make fitbo ask "
         "about the minimum alone, 1 is the paper's; left out: the library's",
     ] = None
-    exploit_every: Annotated[
+    exploit: Annotated[
         Annotated[int, Range(0, MOST)] | None,
-        "every how many evaluations one tests the minimum itself, by turns the recommendation, if "
-        "it is new, and the largest expected improvement; 0 never; left out: 2 for fitbo, else 0",
+        "after each evaluation that the acquisition chose, how many go to the largest expected "
+        "improvement; left out: 3 for fitbo, else 0",
     ] = None
     beta: Annotated[
         Annotated[float, Range(0)] | None,

@@ -27,9 +27,9 @@ class Settings:
                   ``"matern52 + periodic"``, ``matern52`` if None
     rule          how g's Gaussian becomes f's: ``moment_matched`` or ``linearised``
     resolution    for ``fitbo``: see ``fitbo.propose.indistinct``
-    exploit_every after the initial design, every how many evaluations one tests the minimum itself,
-                  by turns the recommendation, if new, and the largest expected improvement: 2 for
-                  ``fitbo``, never (0) for the others, which exploit by themselves
+    exploit       after each evaluation that the acquisition chose, how many go to the largest
+                  expected improvement: 3 for ``fitbo``, 0 for the others, which exploit by
+                  themselves; with 0 ``fitbo`` seeks knowledge alone, as in the paper
     beta          for ``lcb``: how many squared deviations below the mean
     thin          sampler's steps between ensembles kept, and after its burn-in
     min_burn_in   sampler's steps at least, warm from the last posterior, before any is kept
@@ -46,7 +46,7 @@ class Settings:
     kernel: str | None = None
     rule: Rule = "moment_matched"
     resolution: float = 0.3
-    exploit_every: int | None = None
+    exploit: int | None = None
     beta: float = 4.0
     thin: int = 4
     min_burn_in: int = 4
@@ -60,7 +60,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         informed = self.acquisition == "fitbo"
-        for name, usual in (("etas", 5 if informed else 1), ("exploit_every", 2 * informed)):
+        for name, usual in (("etas", 5 if informed else 1), ("exploit", 3 * informed)):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, usual)
         for name, known in (
@@ -85,6 +85,6 @@ class Settings:
                 f"max_burn_in must be at least min_burn_in, got {self.max_burn_in} "
                 f"and {self.min_burn_in}"
             )
-        for name in ("resolution", "beta", "seed", "exploit_every"):
+        for name in ("resolution", "beta", "seed", "exploit"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")

@@ -29,7 +29,7 @@ from fitbo.propose import Recommendation, propose, recommend
 from fitbo.sampling import Ensemble
 from fitbo.search import SAME, exhausted, first_points, nothing_left
 from fitbo.settings import Settings
-from fitbo.space import Categorical, Exhausted, Space
+from fitbo.space import Exhausted, Space
 from fitbo.stopping import expected_improvement
 from fitbo.threads import one_thread
 
@@ -37,7 +37,6 @@ __all__ = ["Exhausted", "Study"]
 
 Purpose = Literal["design", "mcmc", "search", "recommend", "stop"]
 STREAMS: dict[Purpose, int] = {"design": 0, "mcmc": 1, "search": 2, "recommend": 3, "stop": 4}
-NEW = 1e-3  # a recommendation this close to a point told, in every coordinate, teaches nothing new
 
 
 @dataclass
@@ -207,39 +206,22 @@ class Study:
         fitted = self.fit()
         rng = self.search_rng()
         success = self.success()
-        settings, exploits = self.settings, self._exploits(len(avoid))
-        started = time.perf_counter()
-        if exploits == "recommendation":
-            best = recommend(fitted, self._rng("recommend"), self.space, success).x
-            if abs(avoid - best).max(1).min() > NEW:
-                self.seconds |= {"search": time.perf_counter() - started, "entropy": 0.0}
-                return best
-        if exploits:  # there is no new recommendation to test
+        settings = self.settings
+        if self._exploits(len(avoid)):
             settings = replace(settings, acquisition="logei")
+        started = time.perf_counter()
         believed = believing(fitted, pending, settings)
         found = propose(believed, settings, avoid, rng, self.space, success)
         self.seconds["search"] = time.perf_counter() - started
         self.seconds["entropy"] = found.entropy_seconds
         return found.x
 
-    def _exploits(self, index: int) -> Literal["recommendation", "improvement"] | None:
-        """What the evaluation of this index tests of the minimum, if it is its turn.
+    def _exploits(self, index: int) -> bool:
+        """Whether the evaluation of this index is the largest expected improvement's.
 
-        The minimiser of the posterior mean settles a basin, and the largest expected improvement
-        looks where another may be lower: one alone was found stuck where the other was not. Gain
-        and recommendation look about the best points, but every choice of a category is a space of
-        its own: with choices all turns are improvement's, and every second one of the gain's too.
+        The gain asks what is worth knowing; somebody has to act upon what is known.
         """
-        every = self.settings.exploit_every
-        if not every:
-            return None
-        turn, rest = divmod(index - self.n_initial, every)
-        tests = rest == every - 1
-        if any(isinstance(p, Categorical) for p in self.space.parameters):
-            return "improvement" if tests or turn % 2 else None
-        if not tests:
-            return None
-        return "improvement" if turn % 2 else "recommendation"
+        return (index - self.n_initial) % (self.settings.exploit + 1) != 0  # type: ignore[operator]
 
     def search_rng(self) -> np.random.Generator:
         """What the search for the next point draws from."""

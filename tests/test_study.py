@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -386,7 +388,7 @@ def test_pending_points_that_are_given_back() -> None:
 
 def test_remaining_improvement_is_what_remains() -> None:
     """Of a bowl whose minimum is zero: the best value itself, to a quarter."""
-    settings = Settings(n_initial=6, seed=0, exploit_every=0, **SMALL)
+    settings = Settings(n_initial=6, seed=0, exploit=0, **SMALL)
     study = run(Study(Space([(0, 1)] * 2), settings), 15)
     assert 0.75 * study.y.min() < study.remaining() < 1.25 * study.y.min()
     study.tell([0.3, 0.3], 0.0)
@@ -414,44 +416,21 @@ def test_minimize_takes_a_space_by_names() -> None:
             call()
 
 
-def test_every_second_evaluation_tests_the_minimum_itself() -> None:
-    """In turn: the gain, the recommendation, the gain, the largest expected improvement."""
-    study = run(Study(Space([(0, 1)] * 2), Settings(n_initial=4, seed=3, **SMALL)), 5)
-    recommended = study.recommend().x
-    assert_allclose(study.ask()[0], recommended, atol=1e-12)
-    assert study.seconds["search"] > 0
-    assert study.seconds["entropy"] == 0
-    study.tell(recommended, bowl(recommended))
-    study = run(study, 1)
-    improving = Study(
-        study.space, Settings(acquisition="logei", etas=5, n_initial=4, seed=3, **SMALL)
-    )
-    for x, y in zip(study.X, study.y, strict=True):
-        improving.tell(x, y)
-    improving.ensemble = study.ensemble
-    improving._fit = study.fit()
-    assert_allclose(study.ask()[0], improving.ask()[0], atol=1e-12)
-    never = run(Study(Space([(0, 1)] * 2), Settings(exploit_every=0, n_initial=4, **SMALL)), 5)
-    assert abs(never.ask()[0] - never.recommend().x).max() > 1e-6
+def test_after_each_gain_three_evaluations_are_the_largest_improvements() -> None:
+    space = Space([(0, 1)] * 2)
+    study = run(Study(space, Settings(n_initial=4, seed=3, **SMALL)), 4)
 
+    def asked(**settings: Any) -> Any:
+        """What another study makes of the same posterior."""
+        other = Study(space, Settings(n_initial=4, seed=3, **settings, **SMALL), _fit=study.fit())
+        for x, y in zip(study.X, study.y, strict=True):
+            other.tell(x, y)
+        return other.ask()[0]
 
-def test_a_recommendation_that_is_not_new_gives_its_turn_to_the_largest_improvement() -> None:
-    study = run(Study(Space([(0, 1)] * 2), Settings(n_initial=4, seed=3, **SMALL)), 4)
-    settings = Settings(acquisition="logei", etas=5, n_initial=4, seed=3, **SMALL)
-    improving = Study(study.space, settings, _fit=study.fit())
-    for x, y in zip(study.X, study.y, strict=True):
-        improving.tell(x, y)
-    for each in (study, improving):
-        each.expect(study.recommend().x if each is study else study.pending[0])
-    assert_allclose(study.ask()[0], improving.ask()[0], atol=1e-12)
-
-
-def test_with_choices_three_of_four_evaluations_are_the_largest_improvements() -> None:
-    def turns(space: Space, **changes: int) -> list[str | None]:
-        study = Study(space, Settings(n_initial=4, **changes, **SMALL))
-        return [study._exploits(index) for index in range(4, 12)]
-
-    e, r = "improvement", "recommendation"
-    assert turns(Space(MIXED)) == [None, e, e, e] * 2
-    assert turns(Space([(0, 1)])) == [None, r, None, e] * 2
-    assert turns(Space(MIXED), exploit_every=0) == [None] * 8
+    for turn in range(5):
+        gain = asked(exploit=0)
+        improvement = asked(acquisition="logei", etas=5)
+        assert abs(gain - improvement).max() > 1e-6
+        chosen = study.ask()[0]
+        assert_allclose(chosen, improvement if turn % 4 else gain, atol=1e-12)
+        study.tell(chosen, bowl(chosen))
