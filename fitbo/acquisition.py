@@ -76,8 +76,12 @@ class _Improvement:
         _check_finite("best", self.best)
         if self.floor is not None:
             _check_finite("floor", self.floor)
+            object.__setattr__(self, "floor", np.array(self.floor, dtype=np.float64))
 
     def _log_of_components(self, mixture: Mixture) -> Gradient:
+        M = mixture.n_components
+        if self.floor is not None and self.floor.shape not in ((), (M,)):
+            raise ValueError(f"floor must have shape ({M},), got {self.floor.shape}")
         return log_improvement(mixture.means, mixture.variances, self.best, self.floor)
 
 
@@ -115,7 +119,10 @@ class LogExpectedImprovement(_Improvement):
 
 @dataclass(frozen=True)
 class ProbabilityOfImprovement(_Averaged):
-    """``P(y < best) = sum_j w_j Phi(z_j)``; da/dm = -phi(z)/s, da/dv = -z phi(z)/(2 v)."""
+    """``P(y < best) = sum_j w_j Phi(z_j)``; da/dm = -phi(z)/s, da/dv = -z phi(z)/(2 v).
+
+    Of Gaussians, whatever the components are: a floor changes a probability little.
+    """
 
     best: float
 

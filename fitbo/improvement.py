@@ -25,7 +25,8 @@ The terms cancel where the window is narrow, e = c/s small: there, with u = m/s,
     I = (2 c^3/3 s) phi(u) (1 + (u^2 - 1) e^2/10 + ...).
 
 Moment matching lost nothing, for m^2 and v can be had back from a = mean - eta = (m^2 + v)/2 and
-B = m^2 v + v^2/2:  m^2 = sqrt(4 a^2 - 2 B),  v = 2 a - m^2.
+B = m^2 v + v^2/2:  m^2 = sqrt(4 a^2 - 2 B),  v = 2 a - m^2. (Of f: with noise added to B it is no
+parabola's.)
 """
 
 from __future__ import annotations
@@ -36,9 +37,11 @@ from fitbo.entropy.protocol import Gradient
 from fitbo.mixture import LOG_2PI, Array
 from fitbo.normal import scaled
 
-NARROW = 0.02  # of e max(1, u): here the expansion errs by 1e-9, its next term, the formula by less
+# Of e max(1, u). Here the expansion's next term is 1e-9, and the formula errs by less than 1e-6 in
+# log I, for u > 100 by more; but there log I < -5000, and nobody looks at such a point.
+NARROW = 0.02
 LEAST_SQUARE = 1e-6  # of m^2 beside a: where m vanishes, so do derivatives by which one divides
-LEAST_GAP = 1e-12  # best - eta, if a sample has its minimum above what is to be improved upon
+LEAST_GAP = 1e-12  # of best - eta: a sample may have its minimum above what is to be improved upon
 
 
 def log_improvement(mean: Array, var: Array, best: float, floor: Array | None = None) -> Gradient:
@@ -48,7 +51,7 @@ def log_improvement(mean: Array, var: Array, best: float, floor: Array | None = 
         at = scaled((best - mean) / s)
         log_value = np.log(s) + at.log_scale + np.log(at.h)
         return log_value, -at.below / (s * at.h), at.density / (2 * var * at.h)
-    a = mean - floor
+    a = np.maximum(mean - floor, LEAST_GAP)  # positive, but for rounding beside a far eta
     m2 = np.sqrt(np.maximum(4 * a * a - 2 * var, (LEAST_SQUARE * a) ** 2))
     v = 2 * var / (2 * a + m2)
     c2 = 2 * np.maximum(best - floor, LEAST_GAP)

@@ -67,6 +67,8 @@ def phi(z: Array) -> Array:
 def mills(t: Array) -> tuple[Array, Array]:
     """R(t) and q(t) for t >= 0, to a relative 1e-13 each."""
     R = np.sqrt(np.pi / 2) * erfcx(t / np.sqrt(2))
+    if not (t >= SERIES_FROM).any():
+        return R, 1 - t * R
     u = 1 / np.maximum(t, SERIES_FROM) ** 2
     series = np.ones_like(t)
     for n in range(SERIES_TERMS, 0, -1):
@@ -76,6 +78,8 @@ def mills(t: Array) -> tuple[Array, Array]:
 
 def _second(t: Array, R: Array, q: Array) -> Array:
     """R - t q."""
+    if not (t >= SECOND_FROM).any():
+        return R - t * q
     far = np.maximum(t, SECOND_FROM)
     u = 1 / far**2
     series = np.ones_like(t)

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from fitbo.build import build_problem
 from fitbo.campaign import Task, replay
 from fitbo.config import from_dict
+from fitbo.decode import ConfigError
 from fitbo.figure_1d import AcquisitionCurve, Picture, figure_1d
 from fitbo.journal import read
 from fitbo.propose import worth
@@ -43,8 +44,11 @@ def picture_figure(methods: Mapping[str, Sequence[Run]]) -> Figure | None:
         return None
     chosen = dict(zip(methods, [runs[min(common)] for runs in seeds], strict=True))
     picture, curves = None, []
-    for label, run in chosen.items():
-        task = task_of(run.header)
+    try:
+        tasks = [task_of(run.header) for run in chosen.values()]
+    except ConfigError:  # of another version, whose settings are not ours
+        return None
+    for task, (label, run) in zip(tasks, chosen.items(), strict=True):
         problem = build_problem(task.campaign, task.problem)
         rows = read(run.path).rows
         study, _ = replay(task, problem, rows[: run.initial], {})

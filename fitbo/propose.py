@@ -49,7 +49,7 @@ class Clock:
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """A point of the cube (d,), what it is worth, and the seconds that the entropy took."""
+    """A point of the cube (d,), what it is worth, and the seconds that the acquisition took."""
 
     x: Array
     value: float

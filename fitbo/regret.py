@@ -93,7 +93,7 @@ class Summary:
     immediate: tuple[float, float, float]
     simple: tuple[float, float, float]
     success: float  # share of runs whose last immediate regret is at most SUCCESS
-    seconds: float  # median over the suggestions of all runs; NaN if there is none
+    seconds: float  # mean over the suggestions of all runs; NaN if there is none
 
 
 def load(paths: Sequence[Path]) -> list[Run]:
@@ -232,7 +232,7 @@ def _summary(problem: str, method: str, runs: Sequence[Run]) -> Summary:
         tuple(map(float, immediate)),  # type: ignore[arg-type]
         tuple(map(float, simple)),  # type: ignore[arg-type]
         float(np.mean([run.immediate[-1] <= SUCCESS for run in runs])),
-        float(np.median(seconds)) if len(seconds) else float("nan"),
+        float(np.mean(seconds)) if len(seconds) else float("nan"),
     )
 
 

@@ -8,6 +8,9 @@ the posterior its law of f(x) and its minimum eta_j,
 is what the best further evaluation gains on average, no sample gaining more than its own minimum
 allows, and P(x) the probability that the evaluation succeeds (one where none has failed).
 
+The second term binds only where a Gaussian stands for f (``rule="linearised"``), as the improvement
+of a parabola knows its minimum; it is applied to the x found without it.
+
 eta by itself is no measure of what is left: ``E[b - eta]`` bounds R, but a function that a plain
 Gaussian process explains well is explained by any eta far below it. On Branin, 36 evaluations with
 100 samples, E[b - eta] rose from 16 to 310 while the best value came within 2 of the minimum.

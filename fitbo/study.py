@@ -221,7 +221,7 @@ class Study:
 
         The gain asks what is worth knowing; somebody has to act upon what is known.
         """
-        return (index - self.n_initial) % (self.settings.exploit + 1) != 0  # type: ignore[operator]
+        return (index - self.n_initial) % ((self.settings.exploit or 0) + 1) != 0
 
     def search_rng(self) -> np.random.Generator:
         """What the search for the next point draws from."""

@@ -434,3 +434,11 @@ def test_after_each_gain_three_evaluations_are_the_largest_improvements() -> Non
         chosen = study.ask()[0]
         assert_allclose(chosen, improvement if turn % 4 else gain, atol=1e-12)
         study.tell(chosen, bowl(chosen))
+    # What is pending or has failed has had its turn.
+    four = Study(space, Settings(n_initial=4, seed=3, **SMALL))
+    for x in four.ask(4):
+        four.tell(x, bowl(x))
+    gain, improvement = four.ask(2)
+    four.fail(gain, "broken")
+    assert [four._exploits(index) for index in range(4, 9)] == [False, True, True, True, False]
+    assert abs(gain - improvement).max() > 1e-6
