@@ -156,10 +156,12 @@ def write(rows: list[dict[str, Any]], output: Path, budget: int) -> None:
         if importlib.util.find_spec(name):
             versions.append(f"{name} {importlib.import_module(name).__version__}")
     seeds = len({row["seed"] for row in rows})
+    run = [name for name in METHODS if any(row["method"] == name for row in rows)]
+    only = "" if len(run) == len(METHODS) else f" --only {' '.join(run)}"
     lines = [
         "# A mixed problem",
         "",
-        f"Made by `python benchmarks/mixed.py --seeds {seeds} --budget {budget}`, one thread, "
+        f"Made by `python benchmarks/mixed.py --seeds {seeds} --budget {budget}{only}`, one thread, "
         f"{', '.join(versions)}.",
         f"Best loss after so many evaluations, median of {seeds} seeds (the minimum is 0), and how",
         f"many runs came below {SOLVED:g}. 'recommended' is the loss at the point that the",
