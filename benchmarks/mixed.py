@@ -161,8 +161,8 @@ def write(rows: list[dict[str, Any]], output: Path, budget: int) -> None:
     lines = [
         "# A mixed problem",
         "",
-        f"Made by `python benchmarks/mixed.py --seeds {seeds} --budget {budget}{only}`, one thread, "
-        f"{', '.join(versions)}.",
+        f"Made by `python benchmarks/mixed.py --seeds {seeds} --budget {budget}{only}`, one "
+        f"thread, {', '.join(versions)}.",
         f"Best loss after so many evaluations, median of {seeds} seeds (the minimum is 0), and how",
         f"many runs came below {SOLVED:g}. 'recommended' is the loss at the point that the",
         "optimiser recommends in the end, for Optuna the best observed.",
