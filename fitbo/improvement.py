@@ -72,11 +72,11 @@ def _of_parabola(m2: Array, v: Array, c2: Array) -> Gradient:
     u2, e2 = m2 / v, c2 / v
     narrow = e2 * np.maximum(1.0, u2) < NARROW**2
     value = np.where(narrow, 1.0, value)
-    expansion = 1 + 0.1 * (u2 - 1) * e2
+    expansion = np.where(narrow, 1 + 0.1 * (u2 - 1) * e2, 1.0)
     return (
         np.where(
             narrow,
-            np.log(2 / 3 * c * e2 * s * np.abs(expansion)) - 0.5 * (u2 + LOG_2PI),
+            np.log(2 / 3 * c * e2 * s * expansion) - 0.5 * (u2 + LOG_2PI),
             one.log_scale + np.log(value),
         ),
         np.where(narrow, (0.1 * e2 / expansion - 0.5) / v, by_m / (2 * m * value)),

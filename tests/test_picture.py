@@ -71,6 +71,13 @@ def test_there_is_no_picture_of_two_dimensions_or_of_a_design_alone(tmp_path: Pa
         assert picture_figure(methods) is None
 
 
+def test_there_is_no_picture_by_settings_that_are_not_ours(tmp_path: Path) -> None:
+    """A journal of another version is reported all the same."""
+    (methods,) = group(load([ran(tmp_path)])).values()
+    methods["MM"][0].header["method"]["forgotten"] = 2
+    assert picture_figure(methods) is None
+
+
 def test_there_is_no_picture_of_two_designs(tmp_path: Path) -> None:
     ran(tmp_path / "a", methods=METHODS[:1])
     ran(tmp_path / "b", methods=METHODS[:1], initial={"n": 3})

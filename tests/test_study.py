@@ -200,6 +200,7 @@ def test_bad_input_is_one_clear_error() -> None:
         (lambda: Settings(acquisition="eii"), "acquisition must be one of fitbo, ei"),
         (lambda: Settings(entropy="memell"), "did you mean 'memel'"),
         (lambda: Settings(n_samples=0), "n_samples must be at least 1, got 0"),
+        (lambda: Settings(exploit=-1), "exploit must not be negative, got -1"),
         (lambda: fitbo.minimize(bowl, [(0, 1)], n_calls=0), "n_calls must be at least 1"),
         (lambda: fitbo.minimize(bowl, [(0, 1)], y0=[1.0]), "y0 needs x0"),
     ]:
