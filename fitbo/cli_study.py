@@ -10,18 +10,24 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from fitbo import study_file
+from fitbo import study_build, study_file
 from fitbo.journal import Busy
+from fitbo.study_display import (
+    announcement,
+    assignment,
+    print_points,
+    print_summary,
+    say,
+    watcher,
+)
 from fitbo.study_file import StudyFile
 
 OK, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
@@ -80,12 +86,12 @@ def run(options: argparse.Namespace, console: Console, errors: Console) -> int:
 
     path = Path(options.config)
     config = study_file.load(path, options.set)
-    study_file.build_objective(config, path.parent)
-    study_file.check_objective(config, path.parent, str(path))
+    study_build.build_objective(config, path.parent)
+    study_build.check_objective(config, path.parent, str(path))
     command = f"fitbo run {options.config}" + "".join(f" --set {each}" for each in options.set)
     if not options.quiet:
-        _say(console, announcement(config))
-    watch = None if options.quiet else _watch(console, config)
+        say(console, announcement(config))
+    watch = None if options.quiet else watcher(console, config)
     try:
         with _told_to_end(), _not_busy():
             summary = laboratory.run(config, path.parent, watch=watch)
@@ -98,11 +104,11 @@ def run(options: argparse.Namespace, console: Console, errors: Console) -> int:
             sys.stderr.flush()
             os._exit(INTERRUPTED)
         return INTERRUPTED
-    _print_summary(console, config, summary)
+    print_summary(console, config, summary)
     if not options.no_report and summary.told:
         from fitbo.study_report import write_study_report
 
-        _say(console, f"report: {write_study_report(config)}")
+        say(console, f"report: {write_study_report(config)}")
     failures = config.max_failures is not None and summary.failed >= config.max_failures
     return FAILED if failures or not summary.told else OK
 
@@ -133,13 +139,13 @@ def ask(options: argparse.Namespace, console: Console, errors: Console) -> int:
         for entry in asked:
             print(json.dumps({"id": entry.id, "point": entry.point}, ensure_ascii=False))
     elif asked:
-        _print_points(console, {entry.id: entry.point for entry in asked})
-        point = " ".join(_assignment(name, value) for name, value in asked[0].point.items())
-        _say(
+        print_points(console, {entry.id: entry.point for entry in asked})
+        point = " ".join(assignment(name, value) for name, value in asked[0].point.items())
+        say(
             console,
             f"\nto tell: fitbo tell {shlex.quote(options.study)} --id {asked[0].id} --value Y",
         )
-        _say(console, f"     or: fitbo tell {shlex.quote(options.study)} --set {point} --value Y")
+        say(console, f"     or: fitbo tell {shlex.quote(options.study)} --set {point} --value Y")
     return code
 
 
@@ -174,7 +180,7 @@ def tell(options: argparse.Namespace, console: Console, errors: Console) -> int:
         left = [other for other in notebook.pending() if other.id != entry.id]
     asked = "" if entry.id in pending else ", a point that was not asked for"
     what = "forgotten" if options.forget else ("failed" if value is None else f"{value:g}")
-    _say(console, f"{entry.id}: {what}{asked}; {len(left)} pending")
+    say(console, f"{entry.id}: {what}{asked}; {len(left)} pending")
     return OK
 
 
@@ -188,9 +194,9 @@ def status(options: argparse.Namespace, console: Console, errors: Console) -> in
     summary = laboratory.status(notebook)
     if not options.json:
         if not notebook.rows:
-            _say(console, f"{config.name}: nothing asked and nothing told yet")
+            say(console, f"{config.name}: nothing asked and nothing told yet")
             return OK
-        _print_summary(console, config, summary)
+        print_summary(console, config, summary)
         return OK
     best, found = summary.best, summary.recommended
     print(
@@ -224,7 +230,7 @@ def take_in(options: argparse.Namespace, console: Console, errors: Console) -> i
     with _not_busy(), open_notebook(config, fits=False) as notebook:
         new, old = study_table.take_in(notebook, lines)
     known = f"; {old} were there already" if old else ""
-    _say(console, f"{new} imported{known}")
+    say(console, f"{new} imported{known}")
     return OK
 
 
@@ -246,7 +252,7 @@ def export(options: argparse.Namespace, console: Console, errors: Console) -> in
         part = options.table.with_name(options.table.name + ".part")
         part.write_text(text, encoding="utf-8", newline="")
         os.replace(part, options.table)
-        _say(console, f"{len(notebook.entries)} lines to {options.table}")
+        say(console, f"{len(notebook.entries)} lines to {options.table}")
     return OK
 
 
@@ -254,27 +260,16 @@ def report(config: StudyFile, output: Path | None, console: Console) -> int:
     """``fitbo report`` on a study's file or journal."""
     from fitbo.study_report import write_study_report
 
-    _say(console, f"report: {write_study_report(config, output)}")
+    say(console, f"report: {write_study_report(config, output)}")
     return OK
 
 
 def validate(path: str, overrides: list[str], console: Console) -> int:
     """``fitbo validate`` on a study's file."""
     config = study_file.load(path, overrides)
-    study_file.check_objective(config, Path(path).parent, path)
-    _say(console, f"{path}: {announcement(config)}")
+    study_build.check_objective(config, Path(path).parent, path)
+    say(console, f"{path}: {announcement(config)}")
     return OK
-
-
-def announcement(config: StudyFile) -> str:
-    """The study in one line."""
-    kinds = f"{len(config.space)} parameter{'s' if len(config.space) != 1 else ''}"
-    where: str = config.executor.kind
-    where += f" x {config.executor.workers}" if config.executor.workers else ""
-    return (
-        f"{config.name}: one study of {kinds}, {config.budget} evaluations ({where}), "
-        f"in {config.directory}"
-    )
 
 
 @contextmanager
@@ -313,69 +308,3 @@ def _assignments(texts: list[str]) -> dict[str, str]:
             raise ValueError(f"--set must name {name.strip()} once, got it twice")
         pairs[name.strip()] = value
     return pairs
-
-
-def _assignment(name: str, value: Any) -> str:
-    from fitbo.objectives.command import written
-
-    return shlex.quote(f"{name}={written(value)}")
-
-
-def _watch(console: Console, config: StudyFile) -> Callable[..., None]:
-    """A line for each outcome."""
-    best = float("inf")
-
-    def show(notebook: Any, entry: Any, outcome: Any) -> None:
-        nonlocal best
-        entries = notebook.entries.values()
-        done = sum(each.order >= 0 for each in entries)
-        best = min([each.value for each in entries if each.value is not None], default=best)
-        what = f"failed: {outcome.reason}" if outcome.value is None else f"{outcome.value:.6g}"
-        lowest = f"  (best {best:.6g})" if best < float("inf") else ""
-        point = " ".join(f"{name}={_short(value)}" for name, value in entry.point.items())
-        _say(console, f"[{done}/{config.budget}] {point}: {what}{lowest}")
-
-    return show
-
-
-def _print_points(console: Console, points: Mapping[Any, Mapping[str, Any]]) -> None:
-    names = next(iter(points.values()))
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("id", justify="right")
-    for name in names:
-        table.add_column(escape(name), justify="right")
-    for number, point in points.items():
-        table.add_row(str(number), *[escape(str(point[name])) for name in names])
-    console.print(table, highlight=False)
-
-
-def _print_summary(console: Console, config: StudyFile, summary: Any) -> None:
-    failed = f", {summary.failed} failed" if summary.failed else ""
-    pending = f", {len(summary.pending)} pending" if summary.pending else ""
-    done = summary.told + summary.failed
-    _say(console, f"{config.name}: {done} of {config.budget} evaluations{failed}{pending}")
-    if summary.best is not None:
-        _say(console, f"best observed   {summary.best.value:.6g} at {_written(summary.best.point)}")
-    if summary.recommended is not None:
-        found = summary.recommended
-        _say(console, f"recommended     {_written(found.point)}")
-        _say(console, f"  predicted     {found.mean:.6g} ± {found.deviation:.2g}")
-        low, middle, high = summary.eta
-        _say(console, f"minimum (eta)   {middle:.6g}, 90% in [{low:.6g}, {high:.6g}]")
-    if summary.pending:
-        _say(console, "pending:")
-        _print_points(console, {entry.id: entry.point for entry in summary.pending})
-    if summary.stopped:
-        _say(console, f"stopped: {summary.stopped}")
-
-
-def _written(point: Mapping[str, Any]) -> str:
-    return " ".join(f"{name}={_short(value)}" for name, value in point.items())
-
-
-def _short(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _say(console: Console, text: str) -> None:
-    console.print(text, markup=False, highlight=False, soft_wrap=True)

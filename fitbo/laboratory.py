@@ -30,7 +30,8 @@ from fitbo.objectives.outcome import ending
 from fitbo.objectives.python import PythonObjective
 from fitbo.space import Exhausted
 from fitbo.study import Study
-from fitbo.study_file import StudyExecutor, StudyFile, build_objective
+from fitbo.study_build import build_objective
+from fitbo.study_file import StudyExecutor, StudyFile
 
 logger = logging.getLogger(__name__)
 

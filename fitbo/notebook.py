@@ -29,7 +29,8 @@ from fitbo.journal import FORMAT, Journal, Writer, read
 from fitbo.regret import ETA_QUANTILES
 from fitbo.sampling import Ensemble
 from fitbo.study import Study
-from fitbo.study_file import StudyFile, build_settings, build_space, fixed
+from fitbo.study_build import build_settings
+from fitbo.study_file import StudyFile, build_space, fixed
 
 Point = dict[str, Any]
 State = Literal["pending", "told", "failed", "forgotten"]

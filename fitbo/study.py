@@ -22,12 +22,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fitbo.candidates import SAME, exhausted, nothing_left
 from fitbo.feasibility import Success, learn
 from fitbo.fit import Fit, believing, fit
 from fitbo.mixture import Array
 from fitbo.propose import Recommendation, propose, recommend
 from fitbo.sampling import Ensemble
-from fitbo.search import SAME, exhausted, first_points, nothing_left
+from fitbo.search import first_points
 from fitbo.settings import Settings
 from fitbo.space import Exhausted, Space
 from fitbo.stopping import expected_improvement

@@ -2,8 +2,8 @@
 
     load("study.yaml", ["budget=80"])        -> StudyFile, or one ConfigError that names the line
     is_study(node)                           whether a file is a study and not a campaign
-    build_space(config), build_settings(config), build_objective(config, base)
-    check_objective(config, base)            that the function or the program is there
+    build_space(config)                      its parameters and constraints; the rest of what
+                                             runs it is made by ``fitbo.study_build``
     fixed(config)                            what must not change while a study goes on
 
 The fields below are the keys of the file. Only ``space`` and ``budget`` are required: without an
@@ -12,25 +12,19 @@ objective the study is for ``fitbo ask`` and ``fitbo tell``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from fitbo import decode
-from fitbo.build import method_settings
-from fitbo.decode import ConfigError, Key, Pattern, Range, Registry, check
+from fitbo.decode import ConfigError, Pattern, Range, check
 from fitbo.method import LABEL, MOST, PRINTABLE, SEED, Initial, MethodConfig, Place, Workers
-from fitbo.objectives.command import PROVIDED, CommandObjective, check_placeholders, missing
-from fitbo.objectives.outcome import Objective
-from fitbo.objectives.python import PythonObjective, check_signature
-from fitbo.objectives.python import load as load_function
-from fitbo.objectives.value import Value
-from fitbo.settings import Settings
-from fitbo.space import Categorical, Integer, Real, Space
+from fitbo.objectives.command import PROVIDED, check_placeholders
+from fitbo.space import Space
+from fitbo.study_keys import POSITIVE, ObjectiveConfig, Parameter
 
 NAME = Pattern(r"[A-Za-z_][A-Za-z0-9_]{0,59}", "letters, digits and _, a digit not first")
-POSITIVE = Range(1e-9, 1e12)
 # Keys that only a study's file has, by which it is told from a campaign's.
 STUDY_KEYS = ("space", "objective", "constraints", "seed", "method")
 CAMPAIGN_KEYS = ("problems", "methods", "seeds")
@@ -46,133 +40,6 @@ CHANGEABLE = (
     "output",
 )
 CHANGEABLE_OF_OBJECTIVE = ("timeout", "retries", "keep", "isolate")
-
-PARAMETERS: dict[str, tuple[Any, str, dict[str, Key]]] = {
-    "real": (
-        Real,
-        "a real number, low <= x <= high",
-        {
-            "low": Key(float, MISSING, "the least value"),
-            "high": Key(float, MISSING, "the greatest value"),
-            "log": Key(bool, False, "whether its logarithm is what is searched"),
-        },
-    ),
-    "integer": (
-        Integer,
-        "a whole number, low <= n <= high",
-        {
-            "low": Key(int, MISSING, "the least value"),
-            "high": Key(int, MISSING, "the greatest value"),
-            "log": Key(bool, False, "whether its logarithm is what is searched"),
-            "step": Key(Annotated[int, Range(1, MOST)], 1, "the gap between values, from low on"),
-        },
-    ),
-    "categorical": (
-        Categorical,
-        "one of several choices, of which none is nearer to another",
-        {
-            "choices": Key(
-                tuple[bool | int | float | str, ...], MISSING, "text, numbers, true or false"
-            )
-        },
-    ),
-}
-
-
-def _parameter_keys(kind: str) -> Mapping[str, Key]:
-    if kind not in PARAMETERS:
-        hint = decode.nearest(kind, PARAMETERS)
-        raise ValueError(
-            f"type must be one of {', '.join(PARAMETERS)}, got {decode.shown(kind)}{hint}"
-        )
-    return PARAMETERS[kind][2]
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter of the space, with the keys of its type."""
-
-    type: Annotated[Literal["real", "integer", "categorical"], "what its values are"]
-    options: dict[str, Any] = field(default_factory=dict)
-    registry: ClassVar[Registry] = Registry(
-        names=lambda: tuple(PARAMETERS),
-        keys=_parameter_keys,
-        about=lambda name: PARAMETERS[name][1],
-        by="type",
-    )
-
-    def __post_init__(self) -> None:
-        check(self)
-        low, high = self.options.get("low"), self.options.get("high")
-        if low is not None and high is not None and not low < high:
-            raise ValueError(f"low must be below high, got {low!r} and {high!r}")
-        if self.options.get("log") and low is not None and low <= 0:
-            raise ValueError(f"low must be positive with log, got {low!r}")
-        choices = self.options.get("choices")
-        if choices is not None:
-            if len(choices) < 2:
-                raise ValueError(f"choices must be two or more, got {len(choices)}")
-            for i, choice in enumerate(choices):
-                if any(choice == other and type(choice) is type(other) for other in choices[:i]):
-                    raise ValueError(f"choices[{i}] must be distinct, got {choice!r} again")
-        self.build()
-
-    def build(self) -> Real | Integer | Categorical:
-        """The parameter of the library."""
-        kind = PARAMETERS[self.type][0]
-        return kind(**self.options)
-
-
-@dataclass(frozen=True)
-class ObjectiveConfig:
-    """What is minimised: a Python function or a program."""
-
-    python: Annotated[
-        Annotated[str, PRINTABLE] | None,
-        "package.module:function, or path.py:function from this file; called with the parameters",
-    ] = None
-    kwargs: Annotated[dict[str, Any], "for python: further arguments by name"] = field(
-        default_factory=dict
-    )
-    isolate: Annotated[
-        bool, "for python: in a process of its own each time, as it is anyway with a timeout"
-    ] = False
-    command: Annotated[
-        tuple[Annotated[str, Pattern(r"[^\x00]*", "characters other than NUL")], ...] | None,
-        "a program and its arguments, {name} standing for a parameter; no shell",
-    ] = None
-    value: Annotated[
-        Value | None, "for command: where its value is; left out: stdout's last number-only line"
-    ] = None
-    env: Annotated[dict[str, str], "for command: environment variables, with placeholders too"] = (
-        field(default_factory=dict)
-    )
-    timeout: Annotated[
-        Annotated[float, POSITIVE] | None, "seconds, after which an attempt is ended and has failed"
-    ] = None
-    retries: Annotated[int, "further attempts after one that failed", Range(0, 100)] = 0
-    keep: Annotated[bool, "whether scratch directories are kept after success too"] = False
-
-    def __post_init__(self) -> None:
-        check(self)
-        if (self.python is None) == (self.command is None):
-            got = "neither" if self.python is None else "both"
-            raise ValueError(f"expected either python or command, got {got}")
-        if self.command is not None:
-            if not self.command or not self.command[0]:
-                raise ValueError("command must begin with a program, got nothing")
-            if self.value is None:
-                object.__setattr__(self, "value", Value())
-            for name in ("kwargs", "isolate"):
-                if getattr(self, name):
-                    raise ValueError(f"{name} must be left out: it is for python, not for command")
-            for name in self.env:
-                if "=" in name or "\x00" in name or not name:
-                    raise ValueError(f"env must be names of variables, got {decode.shown(name)}")
-        else:
-            for name in ("value", "env"):
-                if getattr(self, name):
-                    raise ValueError(f"{name} must be left out: it is for command, not for python")
 
 
 @dataclass(frozen=True)
@@ -342,54 +209,6 @@ def build_space(config: StudyFile) -> Space:
     """The space, with its constraints."""
     parameters = {name: parameter.build() for name, parameter in config.space.items()}
     return Space(parameters, constraints=list(config.constraints))
-
-
-def build_settings(config: StudyFile) -> Settings:
-    """How the study chooses."""
-    return method_settings(
-        config.method, n_initial=config.initial.n, design=config.initial.design, seed=config.seed
-    )
-
-
-def build_objective(config: StudyFile, base: Path) -> Objective:
-    """The black box; relative paths in it are taken from ``base``, the directory of the file."""
-    objective = config.objective
-    if objective is None:
-        raise ValueError(
-            f"{config.name} has no objective to run: add one to its file, "
-            f"or use fitbo ask and fitbo tell"
-        )
-    common: dict[str, Any] = {
-        "timeout": objective.timeout,
-        "retries": objective.retries,
-        "keep": objective.keep,
-        "base": base,
-    }
-    if objective.command is not None:
-        value = objective.value or Value()
-        return CommandObjective(objective.command, value, env=objective.env, **common)
-    return PythonObjective(
-        str(objective.python), objective.kwargs, isolate=objective.isolate, **common
-    )
-
-
-def check_objective(config: StudyFile, base: Path, where: str = "") -> None:
-    """A ConfigError unless the function can be called, or the program is there."""
-    objective = config.objective
-    if objective is None:
-        return
-    if objective.command is not None:
-        problem = missing(objective.command[0], base)
-        if problem is not None:
-            raise ConfigError(problem, where, "objective.command[0]")
-        return
-    try:
-        target = str(objective.python)
-        function = load_function(target, str(base.resolve()))
-        check_signature(function, list(config.space), list(objective.kwargs), target)
-    except ValueError as error:
-        key, _, rest = str(error).partition(" ")
-        raise ConfigError(rest, where, f"objective.{key}") from None
 
 
 def _decoded(node: decode.Node) -> StudyFile:

@@ -77,7 +77,8 @@ def test_a_study_by_hand(lab: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_asking_by_hand_is_asking_at_once(tmp_path: Path, lab: Path) -> None:
     """The points are those of one study, though each comes from a process of its own."""
     from fitbo.study import Study
-    from fitbo.study_file import build_settings, build_space
+    from fitbo.study_build import build_settings
+    from fitbo.study_file import build_space
 
     config = load(lab)
     whole = Study(build_space(config), build_settings(config))

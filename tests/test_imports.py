@@ -19,10 +19,11 @@ LAYERS = [
     ["parameters", "normal"],
     ["space"],
     ["maxent", "objectives"],
-    ["chains"],
+    ["chains", "walkers"],
     ["entropy", "surrogate", "sampling", "logdet", "problems", "design"],
     ["information", "improvement", "maximise", "feasibility", "ensembles"],
-    ["acquisition", "search"],
+    ["acquisition", "candidates"],
+    ["search"],
     ["settings"],
     ["fit"],
     ["propose"],
@@ -39,10 +40,12 @@ LAYERS = [
     ["picture"],
     ["report"],
     ["executors", "display"],
+    ["study_keys"],
     ["study_file"],
+    ["study_build"],
     ["notebook"],
     ["laboratory", "study_table", "study_figures", "parallel_coordinates"],
-    ["study_report"],
+    ["study_report", "study_display"],
     ["cli_study"],
     ["cli"],
 ]
@@ -70,7 +73,7 @@ ONLY_IN = {
     },
     "distributed": {"executors.py"},
     "optuna": {"integrations/optuna.py"},
-    "rich": {"display.py", "cli.py", "cli_study.py"},
+    "rich": {"display.py", "study_display.py", "cli.py", "cli_study.py"},
 }
 
 

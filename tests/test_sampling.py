@@ -15,7 +15,8 @@ from fitbo.chains import (
     integrated_time,
     split_r_hat,
 )
-from fitbo.sampling import Ensemble, Samples, resample, sample
+from fitbo.sampling import Ensemble, Samples, sample
+from fitbo.walkers import resample
 
 P, W = 12, 48
 

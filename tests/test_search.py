@@ -6,17 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from fitbo.candidates import clouds_about, distinct, exhausted, neighbours, untaken
 from fitbo.design import DESIGNS
 from fitbo.maximise import maximise
-from fitbo.search import (
-    _clouds,
-    _neighbours,
-    distinct,
-    exhausted,
-    first_points,
-    search,
-    untaken,
-)
+from fitbo.search import first_points, search
 from fitbo.space import Categorical, Exhausted, Integer, Real, Space
 
 NONE = np.empty((0, 1))
@@ -213,14 +206,14 @@ def test_first_points_of_a_finite_space_go_through_all_of_it() -> None:
 def test_neighbours_differ_in_one_parameter_and_clouds_stay_inside() -> None:
     space = mixed()
     U = space.place(np.random.default_rng(0).random((4, 5)))
-    near, owner = _neighbours(space, U)
+    near, owner = neighbours(space, U)
     assert np.array_equal(space.snap(near), near)
     for u, row in zip(near, owner, strict=True):
         moved = [c for c in space.columns_of if not np.array_equal(u[c], U[row][c])]
         assert len(moved) == 1
     choices = {space.from_cube(u)["c"] for u in near[owner == 0]}
     assert choices == {"x", "y", "z"}
-    clouds = _clouds(space, U, 300, np.random.default_rng(1))
+    clouds = clouds_about(space, U, 300, np.random.default_rng(1))
     assert ((clouds >= 0) & (clouds <= 1)).all()
     snapped = space.snap(clouds)
     assert len({space.from_cube(u)["c"] for u in snapped}) == 3

@@ -11,11 +11,9 @@ import pytest
 from fitbo.decode import ConfigError
 from fitbo.objectives import CommandObjective, PythonObjective
 from fitbo.space import Categorical, Integer, Real
+from fitbo.study_build import build_objective, build_settings, check_objective
 from fitbo.study_file import (
-    build_objective,
-    build_settings,
     build_space,
-    check_objective,
     fixed,
     from_dict,
     is_study,

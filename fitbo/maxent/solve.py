@@ -26,13 +26,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from fitbo.maxent.basis import Basis, chebyshev_coefficients
+from fitbo.maxent.basis import Basis
+from fitbo.maxent.dual import Dual, dot, first_multipliers
 from fitbo.maxent.levenberg import levenberg
 from fitbo.maxent.linalg import solve_spd
 from fitbo.mixture import Array
@@ -143,7 +143,7 @@ def solve(
     log_q0 = None
     if prior is not None:
         log_q0 = _log_prior(prior, u, lead)
-    dual = _Dual(flat.T, basis, u, w, log_q0, ridges)
+    dual = Dual(flat.T, basis, u, w, log_q0, ridges)
     if orthogonal:
         first = np.zeros_like(mu) if start is None else np.asarray(start, dtype=np.float64)
         state = _one_by_one(dual, first.reshape(flat.shape).T, tol, max_iterations)
@@ -155,7 +155,7 @@ def solve(
     return MaxEntDensity(
         basis=basis,
         multipliers=(state.a - _first(len(mean))).T.reshape(mu.shape),
-        entropy=(_dot(state.a, dual.mu) - prior_term).reshape(lead),
+        entropy=(dot(state.a, dual.mu) - prior_term).reshape(lead),
         dual=state.s.reshape(lead),
         residual=residual.reshape(lead),
         gap=state.decrement.reshape(lead),
@@ -183,55 +183,6 @@ def _first(n: int) -> Array:
     return np.eye(n, 1)
 
 
-def _dot(x: Array, y: Array) -> Array:
-    """Inner products over the first axis, (m, B), (m, B) -> (B,)."""
-    return np.einsum("ib,ib->b", x, y)
-
-
-class _Dual:
-    """S of B problems at fixed nodes. Here the problems are the last axis, which stays contiguous.
-
-    The normaliser is carried as a[0] = log Z, so that q = exp(log q0 - a.phi) integrates to one.
-    """
-
-    def __init__(
-        self, mu: Array, basis: Basis, u: Array, w: Array, log_q0: Array | None, ridge: Array
-    ) -> None:
-        self.mu, self.basis, self.log_q0 = mu, basis, log_q0
-        self.ridge = np.broadcast_to(ridge, (basis.size,))[:, None]
-        self.phi = np.ascontiguousarray(basis.values(u))
-        self.products = np.ascontiguousarray((basis.products(u) * w[:, None]).T)
-        self.w = w
-
-    def density(self, a: Array, rows: np.ndarray | slice = slice(None)) -> Array:
-        """q at the nodes, (m + 1, b) -> (G, b)."""
-        exponent = self.phi @ -a
-        if self.log_q0 is not None:
-            exponent += self.log_q0[:, rows]
-        # Where exp(-x) is subnormal it is nothing to us and several times slower. An overflow is
-        # the mark of too long a step: S becomes inf and the line search turns back.
-        np.maximum(exponent, -700.0, out=exponent)
-        with np.errstate(over="ignore"):
-            return np.exp(exponent, out=exponent)
-
-    def normalise(self, a: Array, q: Array, rows: np.ndarray | slice) -> tuple[Array, Array]:
-        """S and log int q, given any a[0]; sets a[0] to log Z."""
-        log_mass = np.log(self.w @ q)
-        a[0] += log_mass
-        penalty = 0.5 * _dot(self.ridge * a[1:], a[1:])
-        return _dot(a, self.mu[:, rows]) + penalty, log_mass
-
-    def derivatives(self, a: Array, expectations: Array, rows: np.ndarray) -> tuple[Array, Array]:
-        """Gradient mu - E + ridge a (m, b) and Hessian Cov[phi] + ridge I (m, m, b)."""
-        second = self.basis.hessian(expectations)
-        mean = second[0, 1:]
-        hessian = second[1:, 1:] - mean[:, None] * mean
-        diagonal = np.einsum("iib->ib", hessian)
-        # A floor of rounding size keeps the system solvable when the caller sets jitter = 0.
-        diagonal += self.ridge + 4e-16 * diagonal.max(0)
-        return self.mu[1:, rows] - mean + self.ridge * a[1:], hessian
-
-
 @dataclass
 class _State:
     """Where the minimisation stands, problems last."""
@@ -243,9 +194,9 @@ class _State:
     iterations: np.ndarray
 
 
-def _newton(dual: _Dual, jitter: float, tol: float, gap: float, max_iterations: int) -> _State:
+def _newton(dual: Dual, jitter: float, tol: float, gap: float, max_iterations: int) -> _State:
     """Minimise S for every problem by damped Newton steps."""
-    a = _start(dual)
+    a = first_multipliers(dual)
     q = dual.density(a)
     s, log_mass = dual.normalise(a, q, slice(None))
     n_problems = len(s)
@@ -264,7 +215,7 @@ def _newton(dual: _Dual, jitter: float, tol: float, gap: float, max_iterations: 
         diagonal = np.einsum("iib->ib", hessian)
         diagonal += jitter
         step = solve_spd(hessian, -gradient)
-        slope = _dot(gradient, step)
+        slope = dot(gradient, step)
         state.decrement[active] = -0.5 * slope
         going = (abs(gradient).max(0) > tol) & (slope < 0)
         active, step, slope = active[going], step[:, going], slope[going]
@@ -277,7 +228,7 @@ def _newton(dual: _Dual, jitter: float, tol: float, gap: float, max_iterations: 
     return state
 
 
-def _one_by_one(dual: _Dual, start: Array, tol: float, max_iterations: int) -> _State:
+def _one_by_one(dual: Dual, start: Array, tol: float, max_iterations: int) -> _State:
     """Minimise S for each problem by itself; a converged one has no decrement left."""
     a = np.array(start)
     iterations = np.zeros(a.shape[1], dtype=np.intp)
@@ -303,7 +254,7 @@ def _one_by_one(dual: _Dual, start: Array, tol: float, max_iterations: int) -> _
 
 
 def _line_search(
-    dual: _Dual, state: _State, rows: np.ndarray, step: Array, slope: Array
+    dual: Dual, state: _State, rows: np.ndarray, step: Array, slope: Array
 ) -> np.ndarray:
     """Backtrack each problem to sufficient decrease and update it; which ones moved."""
     moved = np.zeros(len(rows), dtype=bool)
@@ -327,56 +278,3 @@ def _line_search(
         pending = pending[~good]
         length /= 2
     return moved
-
-
-def _start(dual: _Dual) -> Array:
-    """First multipliers: zero under a prior, else a density like p in scale and heavy in its tails.
-
-    Where q starts far below p in the tails the first Newton steps are huge and must be cut, so the
-    paper's start a = 0 and the matched Gaussian are both dear.
-    """
-    if dual.log_q0 is not None or dual.basis.degree < 2:
-        return np.zeros_like(dual.mu)
-    if dual.basis.n_windows:
-        return _scale_mixture_start(dual)
-    return _gaussian_start(dual)
-
-
-def _gaussian_start(dual: _Dual) -> Array:
-    """A Gaussian with each problem's mean and twice its variance."""
-    start = np.zeros_like(dual.mu)
-    to_t = chebyshev_coefficients(dual.basis.family, 2)
-    # phi = A (1, u, 2u^2 - 1): invert for E[u] and E[u^2], then for the parabola's coefficients.
-    mean, t2 = np.linalg.solve(to_t, dual.mu[:3])[1:]
-    variance = np.maximum((t2 + 1) / 2 - mean**2, 1e-8)
-    parabola = np.stack([mean**2 + 0.5, -2 * mean, np.full_like(mean, 0.5)]) / (4 * variance)
-    start[:3] = np.linalg.solve(to_t.T, parabola)
-    return start
-
-
-def _scale_mixture_start(dual: _Dual) -> Array:
-    """The log of a mixture of centred Gaussians with p's even windows, projected on the basis.
-
-    Even windows are linear in the weights of such a mixture, E[even_k] = rho_k/sqrt(rho_k^2 + s^2)
-    for each scale s, so on a fixed grid of scales the weights cost one small product.
-    """
-    from_windows, bells, project = _scale_mixture(dual.basis, len(dual.w))
-    windows = dual.mu[dual.basis.degree + 1 :: 2]
-    weights = from_windows @ np.concatenate([np.ones_like(windows[:1]), windows])
-    weights = np.maximum(weights, 0.01)
-    return np.asarray(project @ -np.log(bells @ (weights / weights.sum(0)) + 1e-12))
-
-
-@lru_cache(maxsize=64)
-def _scale_mixture(basis: Basis, n_nodes: int) -> tuple[Array, Array, Array]:
-    rho = basis.scales[::2]
-    s = 2.5 ** -np.arange(len(rho)) / 8
-    u = basis.nodes(n_nodes // len(basis.nodes()[0]))[0]
-    even = np.vstack([np.ones_like(s), rho[:, None] / np.hypot(rho[:, None], s)])
-    bells = np.exp(-0.5 * (u[:, None] / s) ** 2) / (s * np.sqrt(2 * np.pi))
-    # Only the parabola and the windows: higher polynomials would fit the far tails, wildly.
-    project = np.zeros((basis.size + 1, len(u)))
-    low = np.r_[0:3, basis.degree + 1 : basis.size + 1]
-    project[low] = np.linalg.pinv(basis.values(u)[:, low])
-    from_windows = np.asarray(np.linalg.pinv(even), dtype=np.float64)
-    return from_windows, bells, project
