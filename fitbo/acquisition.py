@@ -8,7 +8,6 @@ symbol     shape         meaning
 ``best``   float         the value to improve upon, y*: the objective is minimised
 ``eta``    (M,)          each hyperparameter sample's own global minimum
 ``floor``  (M,)          eta again, for what knows the components to be parabolas; or None
-``z``      (..., M)      (best - m)/s, the standardised improvement
 ``gamma``  (..., M)      (m - eta)/s, the standardised height above the minimum
 =========  ============  ===================================================================
 
@@ -34,16 +33,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr
 
 from fitbo.entropy.protocol import Gradient
-from fitbo.improvement import log_improvement
+from fitbo.improvement import log_improvement, probability
 from fitbo.information import Acquisition as Acquisition
 from fitbo.information import InformationGain as InformationGain
 from fitbo.information import average
 from fitbo.information import information_gain as information_gain
 from fitbo.mixture import Array, Mixture
-from fitbo.normal import phi, truncation_gain
+from fitbo.normal import truncation_gain
 
 
 class _Averaged:
@@ -78,11 +76,11 @@ class _Improvement:
             _check_finite("floor", self.floor)
             object.__setattr__(self, "floor", np.array(self.floor, dtype=np.float64))
 
-    def _log_of_components(self, mixture: Mixture) -> Gradient:
+    def _of_components(self, what: Callable[..., Gradient], mixture: Mixture) -> Gradient:
         M = mixture.n_components
         if self.floor is not None and self.floor.shape not in ((), (M,)):
             raise ValueError(f"floor must have shape ({M},), got {self.floor.shape}")
-        return log_improvement(mixture.means, mixture.variances, self.best, self.floor)
+        return what(mixture.means, mixture.variances, self.best, self.floor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,10 +88,10 @@ class ExpectedImprovement(_Improvement):
     """``E max(best - f, 0)``."""
 
     def __call__(self, mixture: Mixture) -> Array:
-        return average(mixture, np.exp(self._log_of_components(mixture)[0]))
+        return self.value_and_grad(mixture)[0]
 
     def value_and_grad(self, mixture: Mixture) -> Gradient:
-        log_value, by_m, by_v = self._log_of_components(mixture)
+        log_value, by_m, by_v = self._of_components(log_improvement, mixture)
         value = np.exp(log_value)
         share = mixture.weights * value
         return average(mixture, value), share * by_m, share * by_v
@@ -107,7 +105,7 @@ class LogExpectedImprovement(_Improvement):
         return self.value_and_grad(mixture)[0]
 
     def value_and_grad(self, mixture: Mixture) -> Gradient:
-        log_value, by_m, by_v = self._log_of_components(mixture)
+        log_value, by_m, by_v = self._of_components(log_improvement, mixture)
         with np.errstate(divide="ignore"):  # log 0 = -inf is the right log-weight
             terms = np.log(mixture.weights) + log_value
         top = terms.max(-1, keepdims=True)
@@ -117,22 +115,16 @@ class LogExpectedImprovement(_Improvement):
         return (top + np.log(total))[..., 0], share * by_m, share * by_v
 
 
-@dataclass(frozen=True)
-class ProbabilityOfImprovement(_Averaged):
-    """``P(y < best) = sum_j w_j Phi(z_j)``; da/dm = -phi(z)/s, da/dv = -z phi(z)/(2 v).
+@dataclass(frozen=True, eq=False)
+class ProbabilityOfImprovement(_Improvement):
+    """``P(f < best)``."""
 
-    Of Gaussians, whatever the components are: a floor changes a probability little.
-    """
+    def __call__(self, mixture: Mixture) -> Array:
+        return self.value_and_grad(mixture)[0]
 
-    best: float
-
-    def __post_init__(self) -> None:
-        _check_finite("best", self.best)
-
-    def _of_component(self, m: Array, s: Array) -> Gradient:
-        z = (self.best - m) / s
-        density = phi(z)
-        return ndtr(z), -density / s, -z * density / (2 * s * s)
+    def value_and_grad(self, mixture: Mixture) -> Gradient:
+        value, by_m, by_v = self._of_components(probability, mixture)
+        return average(mixture, value), mixture.weights * by_m, mixture.weights * by_v
 
 
 @dataclass(frozen=True)

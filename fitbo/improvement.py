@@ -1,4 +1,4 @@
-"""How much a Gaussian, or a parabola of one, is expected to fall below a value; in logarithms.
+"""How much a Gaussian, or a parabola of one, is expected to fall below a value, and how probably.
 
 ==========  ===========  ====================================================================
 symbol      shape        meaning
@@ -24,6 +24,12 @@ The terms cancel where the window is narrow, e = c/s small: there, with u = m/s,
 
     I = (2 c^3/3 s) phi(u) (1 + (u^2 - 1) e^2/10 + ...).
 
+The probability that f improves is that of the window,
+
+    P = Phi_1 - Phi_2,   dP/dm = (phi_2 - phi_1)/s,   dP/dv = (z_2 phi_2 - z_1 phi_1)/(2 v),
+
+which vanishes as v grows, where a Gaussian of the same moments keeps a quarter.
+
 Moment matching lost nothing, for m^2 and v can be had back from a = mean - eta = (m^2 + v)/2 and
 B = m^2 v + v^2/2:  m^2 = sqrt(4 a^2 - 2 B),  v = 2 a - m^2. (Of f: with noise added to B it is no
 parabola's.)
@@ -32,10 +38,11 @@ parabola's.)
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import ndtr
 
 from fitbo.entropy.protocol import Gradient
 from fitbo.mixture import LOG_2PI, Array
-from fitbo.normal import scaled
+from fitbo.normal import phi, scaled
 
 # Of e max(1, u). Here the expansion's next term is 1e-9, and the formula errs by less than 1e-6 in
 # log I, for u > 100 by more; but there log I < -5000, and nobody looks at such a point.
@@ -51,14 +58,42 @@ def log_improvement(mean: Array, var: Array, best: float, floor: Array | None = 
         at = scaled((best - mean) / s)
         log_value = np.log(s) + at.log_scale + np.log(at.h)
         return log_value, -at.below / (s * at.h), at.density / (2 * var * at.h)
+    a, m2, v, c2 = _parabola(mean, var, best, floor)
+    log_value, by_m2, by_v = _of_parabola(m2, v, c2)
+    return log_value, *_by_moments(a, m2, by_m2, by_v)
+
+
+def probability(mean: Array, var: Array, best: float, floor: Array | None = None) -> Gradient:
+    """P(f < best), and its derivatives in ``mean`` and ``var``, (..., M) each."""
+    if floor is None:
+        s = np.sqrt(var)
+        z = (best - mean) / s
+        return ndtr(z), -phi(z) / s, -z * phi(z) / (2 * var)
+    a, m2, v, c2 = _parabola(mean, var, best, floor)
+    m, s, c = np.sqrt(m2), np.sqrt(v), np.sqrt(c2)
+    one, two = (c - m) / s, -(c + m) / s
+    by_m2 = (phi(two) - phi(one)) / (2 * m * s)
+    by_v = (two * phi(two) - one * phi(one)) / (2 * v)
+    return ndtr(one) - ndtr(two), *_by_moments(a, m2, by_m2, by_v)
+
+
+def _parabola(
+    mean: Array, var: Array, best: float, floor: Array
+) -> tuple[Array, Array, Array, Array]:
+    """a, m^2, v and c^2 from the moments of f."""
     a = np.maximum(mean - floor, LEAST_GAP)  # positive, but for rounding beside a far eta
     m2 = np.sqrt(np.maximum(4 * a * a - 2 * var, (LEAST_SQUARE * a) ** 2))
     v = 2 * var / (2 * a + m2)
     c2 = 2 * np.maximum(best - floor, LEAST_GAP)
-    log_value, by_m2, by_v = _of_parabola(m2, v, np.broadcast_to(c2, v.shape))
-    # dm2/da = 4 a/m2, dm2/dB = -1/m2; v = 2 a - m2
-    by_mean = 2 * by_v + (by_m2 - by_v) * (4 * a / m2)
-    return log_value, by_mean, (by_v - by_m2) / m2
+    return a, m2, v, np.broadcast_to(c2, v.shape)
+
+
+def _by_moments(a: Array, m2: Array, by_m2: Array, by_v: Array) -> tuple[Array, Array]:
+    """Derivatives in m^2 and v, as those in mean and var.
+
+    dm^2/da = 4 a/m^2 and dm^2/dB = -1/m^2; v = 2 a - m^2.
+    """
+    return 2 * by_v + (by_m2 - by_v) * (4 * a / m2), (by_v - by_m2) / m2
 
 
 def _of_parabola(m2: Array, v: Array, c2: Array) -> Gradient:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
+from scipy.stats import ncx2
 
-from fitbo.acquisition import ExpectedImprovement, LogExpectedImprovement
+from fitbo.acquisition import (
+    ExpectedImprovement,
+    LogExpectedImprovement,
+    ProbabilityOfImprovement,
+)
 from fitbo.fit import fit
-from fitbo.improvement import NARROW, _of_parabola, log_improvement
+from fitbo.improvement import NARROW, _of_parabola, log_improvement, probability
 from fitbo.mixture import Mixture
 from fitbo.normal import scaled
 from fitbo.propose import thinned, worth
@@ -74,15 +79,31 @@ def test_the_expansion_meets_the_formula(u):
     np.testing.assert_allclose(sides[0], sides[1], rtol=1e-6)
 
 
-def test_gradients_by_central_differences():
+@pytest.mark.parametrize("m", [1e-3, 0.3, 2.5])
+@pytest.mark.parametrize("s", [0.05, 0.6, 40.0])
+@pytest.mark.parametrize("best", [FLOOR + 0.02, -0.5, 4.0])
+def test_the_probability_is_that_of_a_noncentral_chi_square(m, s, best):
+    value, _, _ = probability(*moments(m, s * s), best, np.array(FLOOR))
+    truth = ncx2.cdf(2 * (best - FLOOR) / (s * s), 1, (m / s) ** 2)
+    assert float(value) == pytest.approx(truth, rel=1e-7, abs=1e-12)
+
+
+def test_a_wide_parabola_hardly_improves_and_a_gaussian_says_a_quarter():
+    p, floor = Mixture(*moments([0.5], [1e6], np.array([-1.0]))), np.array([-1.0])
+    assert ProbabilityOfImprovement(0.0, floor)(p) < 2e-3
+    assert ProbabilityOfImprovement(0.0)(p) == pytest.approx(0.24, abs=0.01)
+
+
+@pytest.mark.parametrize("function", [log_improvement, probability])
+def test_gradients_by_central_differences(function):
     rng, M = np.random.default_rng(0), 60
     m, v = rng.uniform(0.1, 3.0, M), np.exp(rng.normal(-2.0, 1.5, M))
     floor = -rng.exponential(1.0, M) - 0.01
     mean, var = moments(m, v, floor)
-    _, by_mean, by_var = log_improvement(mean, var, 0.0, floor)
+    _, by_mean, by_var = function(mean, var, 0.0, floor)
 
     def value(mean, var):
-        return log_improvement(mean, var, 0.0, floor)[0]
+        return function(mean, var, 0.0, floor)[0]
 
     step = 1e-5 * (mean - floor)
     slope = (value(mean + step, var) - value(mean - step, var)) / (2 * step)
@@ -100,6 +121,8 @@ def test_monte_carlo_of_parabolas():
     p = Mixture(*moments(m, v, floor))
     error = drawn.std(0).mean() / np.sqrt(n)
     assert abs(ExpectedImprovement(best, floor)(p) - drawn.mean()) < 4 * error
+    error = 0.5 / np.sqrt(3 * n)
+    assert abs(ProbabilityOfImprovement(best, floor)(p) - (f < best).mean()) < 4 * error
     assert LogExpectedImprovement(best, floor)(p) == pytest.approx(
         np.log(ExpectedImprovement(best, floor)(p)), rel=1e-12
     )
