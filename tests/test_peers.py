@@ -115,6 +115,25 @@ def test_a_killed_run_comes_out_the_same(
 
 
 @pytest.mark.parametrize("name", ["gpsampler", "logei"])
+def test_a_rival_told_that_noisy_data_are_exact(small: ModuleType, name: str) -> None:
+    pytest.importorskip(NEEDS[name])
+    rng = np.random.default_rng(0)
+    U = rng.random((12, 2))
+    y = (U**2).sum(1) + 0.1 * rng.standard_normal(12)
+    noisy = small.Data(U, y, n_initial=4, noisy=True, seed=1)
+    told, inferred, exact = (
+        small.PEERS[peer].fit(data).recommend()
+        for peer, data in (
+            (f"{name}-exact", noisy),
+            (name, noisy),
+            (name, replace(noisy, noisy=False)),
+        )
+    )
+    np.testing.assert_array_equal(told, exact)
+    assert abs(told - inferred).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["gpsampler", "logei"])
 def test_a_model_recommends_below_its_data(small: ModuleType, tmp_path: Path, name: str) -> None:
     """On a function that a model learns soon, its minimiser beats the points seen."""
     pytest.importorskip(NEEDS[name])
