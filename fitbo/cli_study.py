@@ -45,7 +45,11 @@ def register(commands: Any) -> None:
     two.add_argument("study", metavar="STUDY", help="a YAML file of one study")
     which = two.add_mutually_exclusive_group(required=True)
     which.add_argument(
-        "--set", nargs="+", metavar="NAME=VALUE", help="the point: --set alpha=0.1 beta=3"
+        "--set",
+        nargs="+",
+        action="extend",
+        metavar="NAME=VALUE",
+        help="the point: --set alpha=0.1 beta=3",
     )
     which.add_argument("--id", type=int, help="the point by the number that ask gave it")
     what = two.add_mutually_exclusive_group(required=True)
@@ -88,7 +92,6 @@ def run(options: argparse.Namespace, console: Console, errors: Console) -> int:
     config = study_file.load(path, options.set)
     study_build.build_objective(config, path.parent)
     study_build.check_objective(config, path.parent, str(path))
-    command = f"fitbo run {options.config}" + "".join(f" --set {each}" for each in options.set)
     if not options.quiet:
         say(console, announcement(config))
     watch = None if options.quiet else watcher(console, config)
@@ -97,7 +100,7 @@ def run(options: argparse.Namespace, console: Console, errors: Console) -> int:
             summary = laboratory.run(config, path.parent, watch=watch)
     except KeyboardInterrupt:
         errors.print("stopped; nothing told is lost. To go on where it stopped:")
-        errors.print(f"    {command}", markup=False)
+        errors.print(f"    {options.again}", markup=False)
         if any(t is not threading.main_thread() and not t.daemon for t in threading.enumerate()):
             # Functions that were given up: Python would wait for them, and the journal is closed.
             sys.stdout.flush()
@@ -274,7 +277,7 @@ def validate(path: str, overrides: list[str], console: Console) -> int:
 
 @contextmanager
 def _told_to_end() -> Iterator[None]:
-    """SIGTERM as Ctrl-C, so that no program is left running."""
+    """SIGTERM, and a terminal that is closed, as Ctrl-C, so that no program is left running."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -282,11 +285,15 @@ def _told_to_end() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:  # nohup
+            signal.signal(number, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -81,11 +81,19 @@ class Writer:
         self._file.close()
 
     def append(self, line: Mapping[str, Any]) -> None:
-        """One more line, on the disk when this returns."""
+        """One more line, on the disk when this returns; no part of it if there is no room."""
         data = json.dumps(line, allow_nan=False, separators=(", ", ": ")).encode() + b"\n"
-        written = 0
-        while written < len(data):
-            written += self._file.write(data[written:])
+        start, written = self._file.tell(), 0
+        try:
+            while written < len(data):
+                written += self._file.write(data[written:])
+        except OSError as error:
+            self._file.truncate(start)
+            self._file.seek(start)
+            text = data.decode().rstrip()
+            raise OSError(
+                error.errno, f"{error.strerror}, and not written was {text}", str(self.path)
+            ) from error
         os.fsync(self._file.fileno())
 
 

@@ -76,21 +76,22 @@ def run(
     callback   called with the study after each outcome; a true result ends the study
     watch      called with the notebook, the entry and its outcome, for a display
     """
-    objective = build_objective(config, base)
+    # The function may change the working directory: from here on nothing depends on it.
+    config = replace(config, output=str(Path(config.output).resolve()))
+    objective = build_objective(config, base.resolve())
     if config.executor.kind == "processes" and isinstance(objective, PythonObjective):
         objective = replace(objective, isolate=True)
     ending.clear()
-    with open_notebook(config) as notebook:
+    with _same_directory(), open_notebook(config) as notebook:
         loop = _Loop(notebook, objective, callback, watch)
         with _executor(config.executor) as (executor, workers):
             reason = loop.until_stopped(executor, workers)
         with suppress(OSError):  # nothing failed, nothing is kept
             (config.directory / "scratch").rmdir()
-        before = notebook.study.ensemble
         summary = summarise(notebook, reason)
         row: dict[str, Any] = {"event": "stopped", "reason": reason, "elapsed": loop.elapsed()}
         if notebook.stopped != reason:
-            notebook.append(row | notebook.fitted(before) | _recommended(summary))
+            notebook.append(row | notebook.fitted() | _recommended(summary))
         return summary
 
 
@@ -165,7 +166,7 @@ class _Loop:
         return self.objective, entry.point, seed, str(self._scratch(entry))
 
     def _scratch(self, entry: Entry) -> Path:
-        return self.notebook.config.directory.resolve() / "scratch" / f"{entry.id:04d}"
+        return self.notebook.config.directory / "scratch" / f"{entry.id:04d}"
 
     def _collect(self) -> None:
         """Wait for an evaluation to end, and record all that have."""
@@ -189,7 +190,10 @@ class _Loop:
         _, busy = wait(left, timeout=GRACE)
         if busy:
             logger.warning("%d evaluations are still under way: Ctrl-C to give them up", len(busy))
+        waited_for = {entry.id for entry in self.notebook.pending()}
         for future in left:
+            if self.running[future].id not in waited_for:
+                continue  # recorded, and interrupted before it was struck off
             with suppress(Exception):
                 outcome = future.result()
                 if outcome.value is not None:  # a failure now may be our own doing
@@ -291,6 +295,16 @@ def _outcome(future: Future[Outcome]) -> Outcome:
         if isinstance(error, OSError) and not type(error).__module__.startswith("distributed"):
             raise  # a full disk, say: no fault of the evaluation
         return Outcome(None, f"its worker died: {type(error).__name__}", 0.0)
+
+
+@contextmanager
+def _same_directory() -> Iterator[None]:
+    """The working directory afterwards is the one before."""
+    before = Path.cwd()
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 @contextmanager

@@ -59,6 +59,8 @@ def entries_of(rows: Iterable[Mapping[str, Any]]) -> dict[int, Entry]:
         if event == "asked":
             entries[row["id"]] = Entry(row["id"], row["point"], source=row.get("source", "run"))
         elif event in ("told", "failed") and number is not None:
+            if number in entries and entries[number].order >= 0:
+                continue  # written twice by an interruption; what came first counts
             known = entries.get(number) or Entry(
                 number, row["point"], source=row.get("source", "run")
             )
@@ -118,11 +120,10 @@ class Notebook:
 
     def ask(self, source: str = "run") -> Entry:
         """A new point, on the disk when this returns."""
-        before = self.study.ensemble
         point = self.study.ask(1)[0]
         entry = Entry(self._next_id(), plain(point), source=source)
         row = {"event": "asked", "id": entry.id, "point": entry.point, "source": source}
-        self.append(row | self.fitted(before))
+        self.append(row | self.fitted())
         return entry
 
     def told(self, entry: Entry, value: float, **more: Any) -> None:
@@ -151,8 +152,8 @@ class Notebook:
                 return entry
         return Entry(self._next_id(), plain(wanted), source=source)
 
-    def fitted(self, before: Ensemble | None) -> dict[str, Any]:
-        """What a line says of a fit that was made since ``before`` was the sampler's state."""
+    def fitted(self) -> dict[str, Any]:
+        """What a line says of a fit that was made since the last such line."""
         seconds = {
             name: self.study.seconds.pop(name, None)
             for name in ("mcmc", "search", "entropy", "recommend")
@@ -161,10 +162,12 @@ class Notebook:
         if seconds["mcmc"] is None:
             return {"suggestion_seconds": spent} if spent else {}
         n = self.study.fit().n
-        if before is not None:
+        if self.study.start is not None:
             # Before the row: whichever of the two a kill prevents, the other is still right.
             last = max(self.starts, default=None)
-            self.starts = {k: e for k, e in self.starts.items() if k == last} | {n: before}
+            self.starts = {k: e for k, e in self.starts.items() if k == last} | {
+                n: self.study.start
+            }
             ensembles.save(state_path(self.config), self.starts)
         return {
             "fitted": n,
@@ -223,8 +226,13 @@ def replay(
     saved = ensembles.load(state_path(config)) if last is not None else {}
     start = saved.get(last) if last is not None else None
     starts: dict[int, Ensemble] = {}
+    settled: set[int] = set()
     for row in rows:
         event = row.get("event")
+        if event in ("told", "failed"):
+            if row["id"] in settled:
+                continue
+            settled.add(row["id"])
         if event == "told":
             study.tell(row["point"], row["value"])
         elif event == "failed":

@@ -17,6 +17,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from copy import copy
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
@@ -162,7 +163,7 @@ def drive(
         if on_start is not None:
             on_start(study, trial)
         try:
-            future = submit(trial.x)
+            future = submit(copy(trial.x))  # a function may change what it is given
         except BrokenExecutor as error:
             if trial.own:
                 study.forget(trial.x)

@@ -108,8 +108,11 @@ def load(paths: Sequence[Path]) -> list[Run]:
             raise ValueError(f"results must be an existing folder, got {str(path)!r}")
         found = [path] if path.is_file() else sorted(path.rglob("*.jsonl"))
         # A study of a black box has a report of its own, and its programs may write what they like.
-        found = [file for file in found if not (file.parent / "study.jsonl").exists()]
-        found = [file for file in found if "scratch" not in file.relative_to(path).parts]
+        found = [
+            file
+            for file in found
+            if not any((folder / "study.jsonl").exists() for folder in _folders(file, path))
+        ]
         files |= dict.fromkeys(file.resolve() for file in found)
     # A file without one whole line is that of a study killed at birth: it has no header yet.
     runs = [_run(file) for file in files if b"\n" in file.read_bytes()]
@@ -120,6 +123,11 @@ def load(paths: Sequence[Path]) -> list[Run]:
             f"results must hold journals (*.jsonl) with evaluations, found none in {names}"
         )
     return runs
+
+
+def _folders(file: Path, top: Path) -> list[Path]:
+    """The file's own, and those above it as far as ``top``."""
+    return [file.parent, *(each for each in file.parents if each == top or top in each.parents)]
 
 
 def group(runs: Iterable[Run]) -> Runs:

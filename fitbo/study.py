@@ -37,6 +37,7 @@ from fitbo.threads import one_thread
 __all__ = ["Exhausted", "Study"]
 
 Purpose = Literal["design", "mcmc", "search", "recommend", "stop"]
+LARGEST = 1e150  # of a value in the model: its square is a number; beyond are marks, as 1.8e308
 STREAMS: dict[Purpose, int] = {"design": 0, "mcmc": 1, "search": 2, "recommend": 3, "stop": 4}
 
 
@@ -44,14 +45,15 @@ STREAMS: dict[Purpose, int] = {"design": 0, "mcmc": 1, "search": 2, "recommend":
 class Study:
     """Minimises an expensive function over ``space``; the only object here that changes.
 
-    ``ensemble`` is the sampler's last state; give the one saved to continue a study. ``seconds``
-    says what the last fit, search and recommendation took. A point is an array (d,), or a dict
-    where the space has names.
+    ``ensemble`` is the sampler's last state; give the one saved to continue a study. ``start`` is
+    the one that the last fit began from. ``seconds`` says what the last fit, search and
+    recommendation took. A point is an array (d,), or a dict where the space has names.
     """
 
     space: Space
     settings: Settings = field(default_factory=Settings)
     ensemble: Ensemble | None = None
+    start: Ensemble | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     _cube: list[Array] = field(default_factory=list, repr=False)
     _values: list[float] = field(default_factory=list, repr=False)
@@ -154,9 +156,9 @@ class Study:
         if not self._values:
             raise ValueError("a fit needs a value: tell one first")
         if self._fit is None or self._fit.n != len(self._values):
-            X = np.array(self._cube)
-            self._fit = fit(X, self.y, self.settings, self.ensemble, self._rng("mcmc"))
-            self.ensemble = self._fit.samples.ensemble
+            X, y = np.array(self._cube), np.clip(self.y, -LARGEST, LARGEST)
+            self._fit = fit(X, y, self.settings, self.ensemble, self._rng("mcmc"))
+            self.start, self.ensemble = self.ensemble, self._fit.samples.ensemble
             self.seconds["mcmc"] = self._fit.seconds
         return self._fit
 

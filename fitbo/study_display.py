@@ -49,7 +49,7 @@ def watcher(console: Console, config: StudyFile) -> Callable[..., None]:
 
 
 def print_points(console: Console, points: Mapping[Any, Mapping[str, Any]]) -> None:
-    """A table of points by their numbers."""
+    """A table of points by their numbers; where it is too wide, a line for each."""
     names = next(iter(points.values()))
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("id", justify="right")
@@ -57,7 +57,12 @@ def print_points(console: Console, points: Mapping[Any, Mapping[str, Any]]) -> N
         table.add_column(escape(name), justify="right")
     for number, point in points.items():
         table.add_row(str(number), *[escape(str(point[name])) for name in names])
-    console.print(table, highlight=False)
+    boundless = console.options.update_width(1 << 20)
+    if console.measure(table, options=boundless).maximum <= console.width:
+        console.print(table, highlight=False)
+        return
+    for number, point in points.items():
+        say(console, f"{number}: {' '.join(assignment(*item) for item in point.items())}")
 
 
 def print_summary(console: Console, config: StudyFile, summary: Any) -> None:

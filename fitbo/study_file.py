@@ -25,8 +25,8 @@ from fitbo.space import Space
 from fitbo.study_keys import POSITIVE, ObjectiveConfig, Parameter
 
 NAME = Pattern(r"[A-Za-z_][A-Za-z0-9_]{0,59}", "letters, digits and _, a digit not first")
-# Keys that only a study's file has, by which it is told from a campaign's.
-STUDY_KEYS = ("space", "objective", "constraints", "seed", "method")
+# Keys of one kind of file only, should a study's lack its space and its objective.
+STUDY_KEYS = ("constraints", "seed", "method")
 CAMPAIGN_KEYS = ("problems", "methods", "seeds")
 # What may change while a study goes on: where and how long it runs, and not what it is.
 CHANGEABLE = (
@@ -186,6 +186,8 @@ def is_study(path: str | Path) -> bool:
     except ConfigError:
         return False
     keys = node.value if isinstance(node.value, dict) else {}
+    if "space" in keys or "objective" in keys:
+        return True
     if any(key in keys for key in CAMPAIGN_KEYS):
         return False
     return any(key in keys for key in STUDY_KEYS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
@@ -9,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from fitbo import decode
 from fitbo.decode import Key, Pattern, Range, Registry, check
 from fitbo.method import MOST, PRINTABLE
+from fitbo.objectives.command import written
 from fitbo.objectives.value import Value
 from fitbo.space import Categorical, Integer, Real
 
@@ -82,6 +84,18 @@ class Parameter:
             for i, choice in enumerate(choices):
                 if any(choice == other and type(choice) is type(other) for other in choices[:i]):
                     raise ValueError(f"choices[{i}] must be distinct, got {choice!r} again")
+                # On the command line and in tables a choice is known by its text alone.
+                text = written(choice)
+                if text != text.strip():
+                    raise ValueError(
+                        f"choices[{i}] must not begin or end with a blank, got {choice!r}"
+                    )
+                alike = [other for other in choices[:i] if written(other) == text]
+                if alike:
+                    raise ValueError(
+                        f"choices[{i}] must be written otherwise than the rest, "
+                        f"got {choice!r} beside {alike[0]!r}"
+                    )
         self.build()
 
     def build(self) -> Real | Integer | Categorical:
@@ -125,6 +139,10 @@ class ObjectiveConfig:
         if (self.python is None) == (self.command is None):
             got = "neither" if self.python is None else "both"
             raise ValueError(f"expected either python or command, got {got}")
+        try:
+            json.dumps(self.kwargs, allow_nan=False)
+        except ValueError:
+            raise ValueError("kwargs must be finite numbers, text, lists or mappings") from None
         if self.command is not None:
             if not self.command or not self.command[0]:
                 raise ValueError("command must begin with a program, got nothing")

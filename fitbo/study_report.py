@@ -12,6 +12,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from fitbo.laboratory import Summary, summarise
 from fitbo.notebook import Entry, Notebook, read_notebook
 from fitbo.parallel_coordinates import parallel_figure
 from fitbo.report_page import PAGE, SCRIPT, STYLE
+from fitbo.study import LARGEST
 from fitbo.study_figures import (
     dependence_figure,
     eta_figure,
@@ -93,7 +95,7 @@ def write_study_report(config: StudyFile, output: Path | None = None) -> Path:
 
 def _figures(notebook: Notebook, summary: Summary) -> dict[str, Figure]:
     name, study = notebook.config.name, notebook.study
-    outcomes = _outcomes(notebook)
+    outcomes = [_drawable(entry) for entry in _outcomes(notebook)]
     figures: dict[str, Figure | None] = {
         "progress": progress_figure(name, outcomes, study.n_initial)
     }
@@ -112,13 +114,20 @@ def _outcomes(notebook: Notebook) -> list[Entry]:
     return sorted(entries, key=lambda entry: entry.order)
 
 
+def _drawable(entry: Entry) -> Entry:
+    """With a value that axes can hold: as large as it is in the model."""
+    if entry.value is None:
+        return entry
+    return replace(entry, value=float(np.clip(entry.value, -LARGEST, LARGEST)))
+
+
 def _eta(notebook: Notebook) -> tuple[Any, Any, Any]:
     """Values told (k,), the quantiles of eta (k, 5) and the lowest value (k,), fit by fit."""
     values: list[float] = []
     fits: dict[int, tuple[Sequence[float], float]] = {}
     for row in notebook.rows:
         if row.get("event") == "told":
-            values.append(float(row["value"]))
+            values.append(float(np.clip(row["value"], -LARGEST, LARGEST)))
         if "eta" in row and values:
             fits[int(row["fitted"])] = (row["eta"], min(values))
     n = np.array(list(fits), dtype=float)

@@ -1,8 +1,8 @@
 """A study's points as text: one from the command line, many in a CSV file.
 
 A file has a header row: the parameters' names and ``value``, in any order. A line without a value
-is a failure if ``reason`` says why. The other columns of ``export`` are passed over, so a file that
-was exported can be imported.
+is a failure if ``reason`` says why. A file that was exported can be imported: of its other columns
+only ``state`` counts, by which points that were never evaluated are passed over.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from fitbo.objectives.command import written
 from fitbo.space import Categorical, Integer, Space
 
 OTHER_COLUMNS = ("id", "state", "reason", "seconds", "source")
+UNEVALUATED = ("pending", "forgotten")
 MOST_ERRORS = 20
 MOST_BYTES = 64 << 20
 
@@ -83,7 +84,9 @@ def read_table(path: Path, space: Space) -> list[Line]:
                 columns = _columns(cells, space, f"{path}:{reader.line_num}")
                 continue
             try:
-                lines.append(_line(dict(zip(columns, cells, strict=True)), space))
+                row = dict(zip(columns, cells, strict=True))
+                if row.get("state", "").strip() not in UNEVALUATED:
+                    lines.append(_line(row, space))
             except ValueError as error:
                 what = str(error)
                 if len(cells) != len(columns):

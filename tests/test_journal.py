@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -182,3 +183,18 @@ def test_the_lock_of_a_killed_process_is_free(path: Path) -> None:
     with Writer(path) as writer:
         assert writer.journal is not None
         assert writer.journal.rows == [*ROWS, {"n": 9}]
+
+
+def test_a_line_for_which_there_is_no_room_leaves_nothing(path: Path) -> None:
+    """A write that the system cuts short, as on a full disk: the next line is whole again."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Writer(path) as writer:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 7, limits[1]))
+        try:
+            with pytest.raises(OSError, match=r"not written was .*0\.75") as caught:
+                writer.append({"n": 4, "y": 0.75})
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert caught.value.filename == str(path)
+        writer.append({"n": 4, "y": 0.5})
+    assert read(path).rows == [*ROWS, {"n": 4, "y": 0.5}]

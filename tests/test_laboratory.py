@@ -6,9 +6,11 @@ import json
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fitbo import laboratory, notebook
@@ -19,6 +21,7 @@ from fitbo.laboratory import run, seed_of
 from fitbo.notebook import entries_of, open_notebook, read_notebook
 from fitbo.study import Study
 from fitbo.study_file import load
+from fitbo.study_report import write_study_report
 from tests.studies import PYTHON, loaded, points, rows, start, study
 
 FAILING = 'objective: {python: "./model.py:f", kwargs: {fail: true}}\n'
@@ -165,6 +168,60 @@ def test_a_state_that_is_torn_or_of_another_journal_changes_nothing(
     assert points(tmp_path) == uninterrupted
 
 
+def test_a_fit_made_before_the_next_point_resumes_the_same(tmp_path: Path) -> None:
+    """With a tolerance the fit is that of the stopping rule, and the point is chosen after it."""
+    text = "budget: 9\ntolerance: 1.0e-12\n"
+    for name in ("whole", "parts"):
+        (tmp_path / name).mkdir()
+    run(loaded(tmp_path / "whole", text), tmp_path / "whole")
+    config = loaded(tmp_path / "parts", text)
+    for _ in range(3):
+
+        def killed(study: Study) -> bool:
+            if len(study.y) in (6, 8):
+                raise KeyboardInterrupt
+            return False
+
+        with suppress(KeyboardInterrupt):
+            run(config, tmp_path / "parts", callback=killed)
+    assert run(config, tmp_path / "parts").told == 9
+    assert points(tmp_path / "parts") == points(tmp_path / "whole")
+
+
+def test_a_function_may_change_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Paths of the study are those of where it was begun, and so is the directory afterwards."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    path = study(tmp_path, "output: results\n", 'objective: {python: "./wander.py:f"}\n')
+    (tmp_path / "wander.py").write_text(
+        "import os\ndef f(a, n, c, scratch):\n"
+        f"    os.chdir({str(tmp_path / 'elsewhere')!r})\n    return a\n"
+    )
+    summary = run(load(path), Path())
+    assert (summary.told, summary.failed) == (8, 0)
+    assert Path.cwd() == tmp_path
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert len(rows(tmp_path, "told")) == 8
+
+
+def test_values_beyond_all_bounds_are_kept_and_do_no_harm(tmp_path: Path) -> None:
+    """The largest double, as some programs mark what has no result, and its negative."""
+    objective = 'objective: {python: "./marks.py:f"}\n'
+    config = load(study(tmp_path, "budget: 9\n", objective))
+    (tmp_path / "marks.py").write_text(
+        "import sys\ndef f(a, n, c):\n"
+        "    top = sys.float_info.max\n    return top if n > 6 else -top if n == 1 else a\n"
+    )
+    summary = run(config, tmp_path)
+    assert summary.told == 9
+    assert max(abs(value) for value in told(tmp_path)) > 1e308
+    assert summary.eta is not None
+    assert np.isfinite(summary.eta).all()
+    write_study_report(config)
+
+
 def test_the_budget_may_be_raised(tmp_path: Path, uninterrupted: list[dict[str, Any]]) -> None:
     run(loaded(tmp_path, "budget: 6\n"), tmp_path)
     summary = run(loaded(tmp_path, "budget: 8\n"), tmp_path)
@@ -215,15 +272,23 @@ objective:
 """
 
 
-def test_sigterm_is_as_ctrl_c() -> None:
-    def terminated() -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_to_be_told_to_end_is_as_ctrl_c(number: signal.Signals) -> None:
+    def ended() -> None:
         with _told_to_end():
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
             time.sleep(5)
 
+    before = signal.getsignal(number)
     with pytest.raises(KeyboardInterrupt):
-        terminated()
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+        ended()
+    assert signal.getsignal(number) == before
+    try:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+        with _told_to_end():
+            assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
@@ -329,6 +394,27 @@ def test_ctrl_c_in_parallel_keeps_values_that_still_come(
     monkeypatch.setattr(laboratory, "wait", wait)
     assert run(config, tmp_path).told == 8
     assert [row["id"] for row in rows(tmp_path, "told")][: len(done)] == done
+
+
+def test_an_outcome_is_recorded_once(tmp_path: Path) -> None:
+    """An interruption just after it was, as by a display whose pipe is closed."""
+    config = loaded(tmp_path, "initial: {n: 8}\nexecutor: {kind: threads, workers: 2}\n")
+
+    def broken(*_: Any) -> None:
+        raise BrokenPipeError
+
+    for _ in range(3):
+        with pytest.raises(BrokenPipeError):
+            run(config, tmp_path, watch=broken)
+    ids = [row["id"] for row in rows(tmp_path, "told")]
+    assert ids
+    assert len(ids) == len(set(ids))
+    journal = config.journal
+    twice = next(line for line in journal.read_text().splitlines() if '"told"' in line)
+    journal.write_text(journal.read_text() + twice + "\n")
+    book = read_notebook(config)
+    assert len(book.study.y) == len(ids)
+    assert sum(entry.state == "told" for entry in book.entries.values()) == len(ids)
 
 
 def test_the_header_says_what_the_study_is(tmp_path: Path) -> None:

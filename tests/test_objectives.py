@@ -353,6 +353,15 @@ def test_a_function_of_a_file_gets_point_kwargs_seed_and_scratch(tmp_path: Path)
     assert Path(outcome.kept[0], "note").read_text() == "red"
 
 
+def test_a_function_may_change_what_it_is_given(tmp_path: Path) -> None:
+    target = module(
+        tmp_path,
+        "def train(a, n, c, layers):\n    layers.append(8)\n    return len(layers)\n",
+    )
+    objective = PythonObjective(target, {"layers": [4, 4]}, base=tmp_path)
+    assert [run(objective, tmp_path).value for _ in range(2)] == [3, 3]
+
+
 def test_a_function_of_a_module(tmp_path: Path) -> None:
     outcome = run(PythonObjective("math:hypot_"), tmp_path)
     assert "ValueError: python must name a function of math, got 'hypot_'" in str(outcome.reason)
@@ -431,6 +440,7 @@ def test_an_isolated_function_may_hang_or_die(
         ("no.such.module:f", "^python must name a module that can be imported.*ModuleNotFound"),
         ("./none.py:f", "^python must name a file that exists"),
         ("./broken.py:f", "^python must name a module that can be imported.*SyntaxError"),
+        ("./exits.py:f", "SystemExit: 3; put what is not for an import under if __name__"),
         ("./good.py:trian", "which is not there; did you mean 'train'"),
         ("./good.py:CONSTANT", "which is not a function"),
     ],
@@ -439,6 +449,7 @@ def test_a_target_that_is_not_there_is_one_error(
     target: str, complaint: str, tmp_path: Path
 ) -> None:
     (tmp_path / "broken.py").write_text("def f(:\n")
+    (tmp_path / "exits.py").write_text("def f(a): return a\nraise SystemExit(3)\n")
     (tmp_path / "good.py").write_text("CONSTANT = 1\ndef train(a): return a\n")
     with pytest.raises(ValueError, match=complaint):
         load(target, str(tmp_path))

@@ -33,6 +33,11 @@ def slow_bowl(x: np.ndarray) -> float:
     return bowl(x)
 
 
+def slower_bowl(x: np.ndarray) -> float:
+    time.sleep(0.25)  # however busy the machine is, longer than choosing a point
+    return bowl(x)
+
+
 def suicide_once(args: tuple[str, list[float]]) -> float:
     """The first call of all kills the process it runs in."""
     flag, x = args
@@ -107,7 +112,7 @@ def test_the_next_point_is_chosen_while_all_workers_are_busy() -> None:
     with ThreadPoolExecutor(2) as pool:
         drive(
             s,
-            lambda x: pool.submit(slow_bowl, x),
+            lambda x: pool.submit(slower_bowl, x),
             n_workers=2,
             limits=Limits(budget=12),
             on_end=lambda s, o: pendings.append(len(s.pending)),
@@ -119,7 +124,7 @@ def test_the_next_point_is_chosen_while_all_workers_are_busy() -> None:
     with ThreadPoolExecutor(2) as pool:
         drive(
             s,
-            lambda x: pool.submit(slow_bowl, x),
+            lambda x: pool.submit(slower_bowl, x),
             n_workers=2,
             stop=lambda s: "enough" if len(s.y) >= 8 else None,
         )
@@ -355,3 +360,25 @@ def test_a_broken_executor_strikes_off_its_own_points_only() -> None:
     s = study()
     assert "broken" in drive(s, broken, limits=Limits(budget=5))
     assert len(s.pending) == 0
+
+
+def halving(x: np.ndarray) -> float:
+    x *= 0.5
+    return bowl(x)
+
+
+def test_an_objective_may_change_what_it_is_given() -> None:
+    for executor in (None, ThreadPoolExecutor(1)):
+        found = fitbo.minimize(halving, SQUARE, n_calls=6, executor=executor, **SMALL)
+        assert len(found.study.pending) == 0
+        assert found.fun == halving(found.x.copy())
+
+
+def popping(point: dict) -> float:
+    return float(point.pop("n") + 1)
+
+
+def test_an_objective_may_empty_its_point() -> None:
+    found = fitbo.minimize(popping, {"n": Integer(1, 9)}, n_calls=4, **SMALL)
+    assert len(found.func_vals) == 4
+    assert found.x["n"] + 1 == found.fun

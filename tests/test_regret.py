@@ -193,6 +193,11 @@ def test_campaigns_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -
     assert list(group(runs)["branin"]) == ["a/results/same / FITBO", "b/results/same / FITBO"]
 
 
+def test_scratch_is_a_label_as_any_other(tmp_path: Path) -> None:
+    (run,) = runs_of(tmp_path, [1.0, 0.5], method="scratch")
+    assert run.method == "scratch"
+
+
 def test_errors(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"results must be an existing folder, got '.*nowhere'"):
         load([tmp_path / "nowhere"])

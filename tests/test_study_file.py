@@ -84,6 +84,9 @@ def test_campaigns_are_not_studies(tmp_path: Path) -> None:
     empty = tmp_path / "empty.yaml"
     empty.write_text("")
     assert not is_study(empty)
+    empty.write_text(WHOLE.replace("seed: 3", "seeds: 3"))  # a slip, and still a study
+    assert is_study(empty)
+    assert "seeds: unknown key; did you mean 'seed'?" in complaint(empty.read_text())
 
 
 @pytest.mark.parametrize(
@@ -100,6 +103,8 @@ def test_campaigns_are_not_studies(tmp_path: Path) -> None:
         ("high: 1.0", "hihg: 1.0", "space.a.hihg: unknown key; did you mean 'high'?"),
         ("[red, green, blue]", "[red]", "space.c.choices: must be two or more, got 1"),
         ("[red, green, blue]", "[red, red]", "space.c.choices[1]: must be distinct"),
+        ("[red, green, blue]", "[1, red, '1']", "space.c.choices[2]: must be written otherwise"),
+        ("[red, green, blue]", "[red, ' red']", "choices[1]: must not begin or end with a blank"),
         ("  n: {", "  a: {", "x.yaml:7: the key 'a' is given twice, first on line 6"),
         ("  n: {", "  n-1: {", "space: must have names of letters"),
         ("{n}", "{m}", "x.yaml:2: objective.command[2]: there is no parameter for the placeholder"),
@@ -152,6 +157,14 @@ def test_overrides_reach_into_the_space() -> None:
 def test_choices_keep_their_types() -> None:
     text = WHOLE.replace("[red, green, blue]", "[1, 1.5, 1e-3, true, one]")
     assert loads(text).space["c"].options["choices"] == (1, 1.5, 0.001, True, "one")
+
+
+def test_numbers_for_a_function_are_numbers() -> None:
+    text = PYTHON.replace("}", ", kwargs: {a: 1e-4, b: [1e3, '1e3'], c: 2}}") + SPACE + "budget: 9"
+    objective = loads(text).objective
+    assert objective is not None
+    assert objective.kwargs == {"a": 1e-4, "b": [1000.0, "1e3"], "c": 2}
+    assert "objective.kwargs: must be finite" in complaint(text.replace("1e-4", ".inf"))
 
 
 def test_a_point_file_frees_the_command_of_placeholders() -> None:

@@ -35,3 +35,13 @@ def test_a_studys_entropy_runs_on_one_thread() -> None:
             x = study.ask()[0]
             study.tell(x, float(x[0]))
     assert seen == {1}
+
+
+def test_the_users_error_settings_are_for_the_objective() -> None:
+    study = Study(Space([(0, 1)]), Settings(n_initial=2, n_samples=12, entropy="memel"))
+    with np.errstate(all="raise"):
+        for _ in range(4):
+            x = study.ask()[0]
+            study.tell(x, float(x[0]) ** 2)
+        study.recommend()
+        assert np.geterr()["under"] == "raise"

@@ -216,9 +216,11 @@ def _scalar(text: str, kind: str) -> Any:
 
 
 def plain(node: Node) -> Any:
-    """A tree as lists, dicts and scalars."""
+    """A tree as lists, dicts and scalars, ``1e-3`` being a number."""
     if isinstance(node.value, dict):
         return {key: plain(value) for key, value in node.value.items()}
     if isinstance(node.value, list):
         return [plain(item) for item in node.value]
+    if isinstance(node.value, str) and node.plain and NUMBER.fullmatch(node.value):
+        return float(node.value.replace("_", ""))
     return node.value

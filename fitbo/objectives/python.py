@@ -17,6 +17,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -46,7 +47,7 @@ class PythonObjective:
         if self.isolate or self.timeout is not None:
             return self._in_child(point, seed, scratch.resolve())
         function = load(self.python, str(self.base.resolve()))
-        given = {**self.kwargs, **point}
+        given = {**deepcopy(dict(self.kwargs)), **point}  # a function may change what it is given
         return number(function(**given, **extras(function, given, seed, scratch)))
 
     def _in_child(self, point: Mapping[str, Any], seed: int, scratch: Path) -> float:
@@ -93,7 +94,7 @@ def load(target: str, base: str) -> Callable[..., Any]:
         )
     try:
         module = _module(where, base)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if isinstance(error, FileNotFoundError) and where.endswith(".py"):
             raise ValueError(
                 f"python must name a file that exists, got {where!r}: "
@@ -101,7 +102,7 @@ def load(target: str, base: str) -> Callable[..., Any]:
             ) from None
         raise ValueError(
             f"python must name a module that can be imported, got {where!r}: "
-            f"{type(error).__name__}: {clip(str(error), 200)}"
+            f"{type(error).__name__}: {clip(str(error), 200)}{_guard(error)}"
         ) from error
     function = getattr(module, name, None)
     if not callable(function):
@@ -111,6 +112,11 @@ def load(target: str, base: str) -> Callable[..., Any]:
             f"python must name a function of {where}, got {name!r}, {found}{nearest(name, names)}"
         )
     return function
+
+
+def _guard(error: BaseException) -> str:
+    ended = isinstance(error, SystemExit)
+    return "; put what is not for an import under if __name__ == '__main__':" if ended else ""
 
 
 def check_signature(
