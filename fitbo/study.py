@@ -190,8 +190,10 @@ class Study:
     def remaining(self) -> float:
         """The improvement that the best further evaluation is expected to make, in y's units.
 
-        See ``fitbo.stopping``.
+        See ``fitbo.stopping``. Infinite while all values are equal: they say nothing of its scale.
         """
+        if len(set(self._values)) == 1:
+            return np.inf
         return expected_improvement(self.fit(), self.space, self._rng("stop"), self.success())
 
     @one_thread

@@ -396,6 +396,32 @@ def test_remaining_improvement_is_what_remains() -> None:
     assert study.remaining() < 1e-3
 
 
+def test_equal_values_say_nothing_of_what_remains() -> None:
+    """A plateau of a million is no reason to stop at a tolerance of ten."""
+    found = fitbo.minimize(
+        lambda x: 1e6, [(0, 1)] * 2, n_calls=7, n_initial=4, tolerance=10.0, **SMALL
+    )
+    assert found.nfev == 7
+
+
+def test_many_values_equal_to_the_lowest_leave_room_below() -> None:
+    """Counts, with a wide basin of 12 and a narrower one of 0: many values equal the lowest."""
+
+    def count(x: np.ndarray) -> float:
+        wide = 4 * ((x - [0.25, 0.3]) ** 2).sum() + 0.3
+        narrow = 14 * ((x - [0.8, 0.75]) ** 2).sum()
+        return float(np.floor(40 * min(wide, narrow, 1.5)))
+
+    settings = Settings(seed=0, n_initial=4)
+    study = Study(Space([(0, 1)] * 2), settings)
+    for x in ([0.25, 0.3], [0.2, 0.3], [0.3, 0.25], [0.28, 0.35], [0.24, 0.27], [0.0, 0.9]):
+        study.tell(x, count(np.array(x)))
+    study.fit()
+    low, _, _ = study.eta_quantiles()
+    assert np.count_nonzero(study.y == study.y.min()) > 2
+    assert study.y.min() - low > 0.1
+
+
 def test_minimize_takes_a_space_by_names() -> None:
     x0 = [{"a": 0.3, "rate": 0.01, "n": 6, "c": "y"}, {"a": 0.9, "rate": 0.5, "n": 2, "c": "z"}]
     result = fitbo.minimize(mixed, MIXED, n_calls=12, x0=x0, constraints=["n >= 2"], **SMALL)

@@ -61,7 +61,8 @@ class LogdetInfo:
     bounds           (lower, upper) taken for the spectrum
     n_moments        moments matched: fewer than asked for where the full solve did not converge
     density          the estimated spectrum, where the method has one
-    entropy          of that density in lambda, in nats; relative to the prior where it has one
+    entropy          of that density in lambda, in nats; with ``prior="ritz"``, whose density is of
+                     atoms, -KL from the prior
     residual         largest error of a matched moment
     converged        whether the MaxEnt solve met its tolerance
     solve_seconds    time in the MaxEnt solve

@@ -45,7 +45,7 @@ TINY = 1e-300  # where a prior vanishes its logarithm must not
 class MaxEntDensity:
     """The solution; leading axes are those of the moments.
 
-    entropy      H(q) = 1 + a.mu - E_q[log q0]
+    entropy      H(q) = 1 + a.E_q[phi] - E_q[log q0]
     dual         the minimum of S, ridge included: at least -KL(p || q0) for every p with these
                  moments, and H(q) under a flat prior without ridge. Like the entropy it means
                  something only where ``converged``
@@ -155,7 +155,7 @@ def solve(
     return MaxEntDensity(
         basis=basis,
         multipliers=(state.a - _first(len(mean))).T.reshape(mu.shape),
-        entropy=(dot(state.a, dual.mu) - prior_term).reshape(lead),
+        entropy=(dot(state.a, mean) - prior_term).reshape(lead),
         dual=state.s.reshape(lead),
         residual=residual.reshape(lead),
         gap=state.decrement.reshape(lead),

@@ -14,6 +14,8 @@ Given theta, eta is one-dimensional, with posterior
 
     log p(gap | theta, y) = -|L^-1 (g - b)|^2/2 - sum_i log g_i + log p(gap) + const.
 
+(the equals of the lowest datum counted once, as in ``parabola``).
+
 L depends on eta only through the noise, which is noise/(g^2 + ...) in g. It is held at the
 sampler's own gap: then one factor serves every eta, here and in prediction. Without noise that is
 exact, and with noise it changes the weight of the few lowest data only.
@@ -24,7 +26,7 @@ from __future__ import annotations
 import numpy as np
 
 from fitbo.mixture import Array
-from fitbo.surrogate.parabola import Mean, mean_of_g, warp
+from fitbo.surrogate.parabola import Mean, log_jacobian, mean_of_g, warp
 from fitbo.surrogate.prior import GAP
 
 NODES = 24  # of the tabulated posterior
@@ -61,7 +63,7 @@ def _posterior(inverse_factor: Array, excess: Array, log_gap: Array, mean: Mean)
     r = (g - mean_of_g(g, mean)[0][:, None]).reshape(T, nodes, -1)
     z = inverse_factor @ r.swapaxes(1, 2)
     location, scale = GAP
-    log_p = -0.5 * np.einsum("tng,tng->tg", z, z) - np.log(g).sum(1).reshape(T, nodes)
+    log_p = -0.5 * np.einsum("tng,tng->tg", z, z) + log_jacobian(g, excess).reshape(T, nodes)
     log_p -= 0.5 * ((log_gap - location) / scale) ** 2
     return np.exp(log_p - log_p.max(1, keepdims=True))
 

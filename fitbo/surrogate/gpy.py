@@ -38,6 +38,7 @@ from fitbo.surrogate.parabola import (
     Parabola,
     Rule,
     floored,
+    log_jacobian,
     mean_of_g,
     noise_in_g,
     warp,
@@ -142,13 +143,14 @@ class LogPosterior(Posterior):
 
     def _log_likelihood(self, log_theta: Array) -> Array:
         theta, n = np.exp(log_theta), len(self.y)
-        g = warp(self.y - self.y.min(), theta[:, -1])
+        excess = self.y - self.y.min()
+        g = warp(excess, theta[:, -1])
         b, tau2 = mean_of_g(g, self.mean)
         bordered = np.zeros((len(g), n + 1, n + 1))
         bordered[:, :n, :n] = _data_covariance(self._parameters, self.X, theta, g, tau2)
         bordered[:, n, :n] = g - b[:, None]
         bordered[:, n, n] = BORDER
-        return log_likelihood(bordered) - np.log(g).sum(1)
+        return log_likelihood(bordered) + log_jacobian(g, excess)
 
 
 @dataclass(frozen=True, eq=False)

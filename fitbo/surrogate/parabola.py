@@ -11,7 +11,10 @@ symbol           shape       meaning
 
 **Jacobian.** dg/dy = 1/g, so p(y) = N(g; b, K) prod_i 1/g_i. Without the product every sample of
 eta would be scored in its own units. (The map is two to one; as in FITBO the data take the
-branch g > 0, so that p integrates over y to the probability of that branch.)
+branch g > 0, so that p integrates over y to the probability of that branch.) A law of g has no
+equal values; where y is rounded or a count, k of the lowest may be equal, and as the gap vanishes p
+would grow as gap^(-k/2), until eta sits on y_min and nothing seems left to be found. So equals of
+the lowest count once.
 
 **Noise** lives in y. A variance ``noise = e^2`` in y is, to first order, ``noise/g_i^2`` in g. That
 holds while e is small against y_i - eta = g_i^2/2. Nearer to eta it grows without bound, and then
@@ -74,6 +77,13 @@ VARIANCE_FLOOR = 1e-16
 def warp(excess: Array, gap: Array) -> Array:
     """g_i = sqrt(2 (excess_i + gap)) > 0: (n,), (M,) -> (M, n)."""
     return np.sqrt(2 * (excess + gap[:, None]))
+
+
+def log_jacobian(g: Array, excess: Array) -> Array:
+    """sum_i log dg/dy = -sum_i log g_i, the equals of the lowest once: (M, n), (n,) -> (M,)."""
+    equals = np.count_nonzero(excess == 0) - 1
+    value = -np.log(g).sum(1)
+    return value + equals * np.log(g.min(1)) if equals else value
 
 
 def noise_in_g(noise_variance: Array, g: Array) -> Array:

@@ -26,7 +26,15 @@ from fitbo.surrogate.hyperparameters import (
     n_parameters,
 )
 from fitbo.surrogate.kernel import AnyKernel, correlation, n_shares, named_kernel
-from fitbo.surrogate.parabola import NUGGET, Mean, mean_of_g, noise_in_g, points, warp
+from fitbo.surrogate.parabola import (
+    NUGGET,
+    Mean,
+    log_jacobian,
+    mean_of_g,
+    noise_in_g,
+    points,
+    warp,
+)
 from fitbo.surrogate.prior import Prior, default_prior
 from fitbo.surrogate.standardise import observations
 
@@ -166,4 +174,4 @@ class LogPosterior(Posterior):
         self._covariance.fill(K, theta, noise_in_g(theta.noise_variance, g), tau2)
         K[:, n, :n] = g - b[:, None]
         K[:, n, n] = BORDER
-        return log_likelihood(K) - np.log(g).sum(1)
+        return log_likelihood(K) + log_jacobian(g, self._excess)

@@ -4,8 +4,9 @@ The deviation of y alone is a poor scale when y spans many orders of magnitude: 
 leaves all the others at the same z. So
 
 - the scale is the standard deviation, but no more than ``CAP`` times the normal-equivalent
-  interquartile range (unless that is zero: half of the values are equal); the location is the
-  mean, or the median where the cap holds;
+  interquartile range (unless that is zero: half of the values are equal), and no less than leaves
+  the lowest value ``CEILING`` scales below the median, for low values are what is sought; the
+  location is the mean, or the median where the cap holds;
 - above ``CEILING`` scales the map bends to ``z -> c + log(1 + z - c)``, once differentiable and
   increasing. In a search for minima a value that high says 'not here', and its size is noise.
 
@@ -53,9 +54,12 @@ class Standardiser:
         if spread <= ROUNDING:
             return cls(float(y[0]), 1.0)
         low, high = np.quantile(unit, [0.25, 0.75])
+        middle = np.median(unit)
         robust = CAP * (high - low) / NORMAL_IQR
+        if robust > ROUNDING:
+            robust = max(robust, (middle - unit.min()) / CEILING)
         capped = robust > ROUNDING and robust < spread
-        scale, centre = (robust, np.median(unit)) if capped else (spread, unit.mean())
+        scale, centre = (robust, middle) if capped else (spread, unit.mean())
         return cls(float(centre * size), float(scale * size))
 
     def __call__(self, y: ArrayLike) -> Array:

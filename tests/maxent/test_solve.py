@@ -164,6 +164,8 @@ def test_jitter_changes_the_path_and_ridge_the_answer() -> None:
     assert ridged.residual > 1e-5
     error = mu[1:] - [ridged.expect(lambda u, i=i: basis.values(u)[:, i]) for i in range(1, 7)]
     assert_allclose(error, -1e-3 * ridged.multipliers[1:], atol=1e-8)
+    u, w = basis.nodes(refine=2)
+    assert_allclose(ridged.entropy, -w @ (ridged.pdf(u) * ridged.log_pdf(u)), atol=1e-9)
 
 
 def test_unattainable_moments_are_reported_not_hidden() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from fitbo.surrogate import LogPosterior, condition
+from fitbo.surrogate import LogPosterior, condition, gpy
 from fitbo.surrogate.parabola import (
     LATENT_FLOOR,
     MEAN_VARIANCE,
@@ -13,6 +13,7 @@ from fitbo.surrogate.parabola import (
     Latent,
     Parabola,
     floored,
+    log_jacobian,
     mean_of_g,
     moments_of_f,
     noise_in_g,
@@ -60,6 +61,23 @@ def test_the_likelihood_is_the_density_of_y_given_eta():
     expected = stats.multivariate_normal(cov=K).logpdf(g) - np.log(g).sum()
     log_theta = np.log([[lengthscale, s2, noise, gap]])
     assert LogPosterior(X, y).log_likelihood(log_theta)[0] == pytest.approx(expected, rel=1e-11)
+
+
+@pytest.mark.parametrize("equals", [1, 6])
+@pytest.mark.parametrize("posterior", [LogPosterior, gpy.LogPosterior])
+def test_equals_of_the_lowest_count_once(posterior, equals):
+    """As the gap vanishes the density grows as gap^(-1/2), however many counts are alike."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((12, 2)), np.arange(12.0)
+    y[:equals] = 0.0
+    log_gap = np.array([-40.0, -44.0])
+    log_theta = np.tile(np.log([0.3, 0.4, 1.0, 1e-4, 1.0]), (2, 1))
+    log_theta[:, -1] = log_gap
+    at = posterior(X, y, "matern52").log_likelihood(log_theta)
+    assert at[1] - at[0] == pytest.approx(2.0, abs=1e-3)
+    gap = np.exp(log_gap)
+    expected = -np.log(warp(y[equals - 1 :] - y.min(), gap)).sum(1)
+    np.testing.assert_allclose(log_jacobian(warp(y - y.min(), gap), y - y.min()), expected)
 
 
 def test_noise_in_y_has_variance_noise_over_g_squared_in_g():

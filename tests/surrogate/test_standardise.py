@@ -29,6 +29,14 @@ def test_one_outlier_does_not_flatten_the_rest():
     assert CEILING < z[30] < 40
 
 
+def test_one_low_value_is_not_sent_away():
+    """On a background that is nearly flat: it is what is sought, and priors must reach it."""
+    y = np.append(1e-5 * RNG.standard_normal(12), -1.0)
+    z = Standardiser.fit(y)(y)
+    assert z[:12].std() > 1e-6
+    assert z.min() >= -CEILING - 1e-9
+
+
 def test_twelve_orders_of_magnitude_stay_ordered_and_bounded():
     y = np.logspace(-6, 6, 40)
     z = Standardiser.fit(y)(y)
