@@ -165,9 +165,8 @@ class Notebook:
         if self.study.start is not None:
             # Before the row: whichever of the two a kill prevents, the other is still right.
             last = max(self.starts, default=None)
-            self.starts = {k: e for k, e in self.starts.items() if k == last} | {
-                n: self.study.start
-            }
+            kept = {k: e for k, e in self.starts.items() if k == last}
+            self.starts = kept | {n: self.study.start}
             ensembles.save(state_path(self.config), self.starts)
         return {
             "fitted": n,
