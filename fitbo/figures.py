@@ -6,6 +6,7 @@ out once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import matplotlib
@@ -57,10 +58,9 @@ def regret_figure(problem: str, methods: Methods, style: Mapping[str, Style]) ->
             _mark_initial(axes, methods)
             axes.set_title(f"{regret.capitalize()} regret")
             axes.set_xlabel("evaluations")
-            axes.yaxis.set_major_formatter(FuncFormatter(_power))
-            axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=7))
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.margins(x=0.01)
+        _regret_ticks(left)
         left.set_ylabel("regret (log scale)")
         label_ends(right, ends, style)
         count = {len(runs) for runs in methods.values()}
@@ -178,6 +178,22 @@ def _eta_limits(bands: Sequence[Array], minimum: float) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
     room = 0.35 * (high - low) or 1.0
     return low - room, high + room
+
+
+def _regret_ticks(axes: Axes) -> None:
+    """Powers of ten on an axis of logarithms; within two decades 1, 2 and 5 of each."""
+    low, high = axes.get_ylim()
+    if high - low > 2:
+        axes.yaxis.set_major_formatter(FuncFormatter(_power))
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=7))
+        return
+    decades = range(math.floor(low), math.ceil(high))
+    ticks = [k * 10.0**decade for decade in decades for k in (1, 2, 5)]
+    shown = [tick for tick in ticks if low <= math.log10(tick) <= high]
+    if len(shown) > 1:
+        axes.set_yticks([math.log10(tick) for tick in shown], [f"{tick:g}" for tick in shown])
+    else:
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda exponent, _: f"{10**exponent:.3g}"))
 
 
 def _power(value: float, _: int) -> str:

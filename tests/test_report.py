@@ -14,11 +14,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
 from fitbo.drawing import image, spread, styles
 from fitbo.figure_1d import AcquisitionCurve, Picture, figure_1d
-from fitbo.figures import eta_figure, regret_figure, run_styles, seconds_figure
+from fitbo.figures import (
+    _regret_ticks,
+    eta_figure,
+    regret_figure,
+    run_styles,
+    seconds_figure,
+)
 from fitbo.regret import group, load, summarise
 from fitbo.report import resolved_config, slugs, summary_table, write_report
 from tests.test_regret import write_run
@@ -86,6 +93,30 @@ def test_a_regret_figure_shows_the_medians(results: Path) -> None:
     assert set(METHODS) <= names
     dotted = [line for line in left.lines if line.get_linestyle() == ":"]
     assert len(dotted) == 1  # FITBO-2, of which one run has stopped
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ((-3.4, 1.2), ["10⁻³", "10⁻²", "10⁻¹", "10⁰", "10¹"]),
+        ((-0.8, 0.65), ["0.2", "0.5", "1", "2"]),
+        ((0.02, 0.05), ["1.05", "1.06", "1.07", "1.08", "1.1", "1.11", "1.12"]),
+    ],
+)
+def test_an_axis_of_regrets_has_labels_at_any_range(
+    limits: tuple[float, float], expected: list[str]
+) -> None:
+    figure = Figure()
+    axes = figure.subplots()
+    axes.set_ylim(*limits)
+    _regret_ticks(axes)
+    figure.canvas.draw()
+    shown = [
+        label.get_text()
+        for label, at in zip(axes.get_yticklabels(), axes.get_yticks(), strict=True)
+        if limits[0] <= at <= limits[1]
+    ]
+    assert shown == expected
 
 
 def test_styles_follow_the_method_and_the_campaign() -> None:
