@@ -167,12 +167,13 @@ def main() -> None:
         print(task.title, flush=True)
     grouped = group(load([JOURNALS / question]))
     about, variants = QUESTIONS[question]
+    asked = f"{question} --seeds {arguments.seeds}"
+    asked += f" --only {' '.join(arguments.only)}" if arguments.only else ""
     lines = [
         f"# {about}",
         "",
         f"Median log10 immediate regret after 2d + {arguments.extra} evaluations. Made by",
-        f"`python benchmarks/ablation.py {question} --seeds {arguments.seeds}`; every regret is in "
-        f"`{question}.csv`.",
+        f"`python benchmarks/ablation.py {asked}`; every regret is in `{question}.csv`.",
         "",
         *table(grouped, shared(grouped, list(variants))),
     ]
