@@ -76,6 +76,12 @@ class _Improvement:
             _check_finite("floor", self.floor)
             object.__setattr__(self, "floor", np.array(self.floor, dtype=np.float64))
 
+    def __call__(self, mixture: Mixture) -> Array:
+        return self.value_and_grad(mixture)[0]
+
+    def value_and_grad(self, mixture: Mixture) -> Gradient:
+        raise NotImplementedError
+
     def _of_components(self, what: Callable[..., Gradient], mixture: Mixture) -> Gradient:
         M = mixture.n_components
         if self.floor is not None and self.floor.shape not in ((), (M,)):
@@ -87,9 +93,6 @@ class _Improvement:
 class ExpectedImprovement(_Improvement):
     """``E max(best - f, 0)``."""
 
-    def __call__(self, mixture: Mixture) -> Array:
-        return self.value_and_grad(mixture)[0]
-
     def value_and_grad(self, mixture: Mixture) -> Gradient:
         log_value, by_m, by_v = self._of_components(log_improvement, mixture)
         value = np.exp(log_value)
@@ -100,9 +103,6 @@ class ExpectedImprovement(_Improvement):
 @dataclass(frozen=True, eq=False)
 class LogExpectedImprovement(_Improvement):
     """``log E max(best - f, 0)``, finite where the expected improvement underflows [2]."""
-
-    def __call__(self, mixture: Mixture) -> Array:
-        return self.value_and_grad(mixture)[0]
 
     def value_and_grad(self, mixture: Mixture) -> Gradient:
         log_value, by_m, by_v = self._of_components(log_improvement, mixture)
@@ -118,9 +118,6 @@ class LogExpectedImprovement(_Improvement):
 @dataclass(frozen=True, eq=False)
 class ProbabilityOfImprovement(_Improvement):
     """``P(f < best)``."""
-
-    def __call__(self, mixture: Mixture) -> Array:
-        return self.value_and_grad(mixture)[0]
 
     def value_and_grad(self, mixture: Mixture) -> Gradient:
         value, by_m, by_v = self._of_components(probability, mixture)

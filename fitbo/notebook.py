@@ -59,8 +59,6 @@ def entries_of(rows: Iterable[Mapping[str, Any]]) -> dict[int, Entry]:
         if event == "asked":
             entries[row["id"]] = Entry(row["id"], row["point"], source=row.get("source", "run"))
         elif event in ("told", "failed") and number is not None:
-            if number in entries and entries[number].order >= 0:
-                continue  # written twice by an interruption; what came first counts
             known = entries.get(number) or Entry(
                 number, row["point"], source=row.get("source", "run")
             )
@@ -198,7 +196,7 @@ def open_notebook(config: StudyFile, fits: bool = True) -> Notebook:
             writer.append(header(config))
         else:
             check_same(writer.journal, config)
-        rows = list(writer.journal.rows) if writer.journal is not None else []
+        rows = _once(writer.journal.rows) if writer.journal is not None else []
         study, starts = replay(config, rows, fits)
         return Notebook(config, study, rows, writer, starts)
     except BaseException:
@@ -212,8 +210,21 @@ def read_notebook(config: StudyFile, fits: bool = True) -> Notebook:
         return Notebook(config, Study(build_space(config), build_settings(config)))
     journal = read(config.journal)
     check_same(journal, config)
-    study, starts = replay(config, journal.rows, fits)
-    return Notebook(config, study, list(journal.rows), None, starts)
+    rows = _once(journal.rows)
+    study, starts = replay(config, rows, fits)
+    return Notebook(config, study, rows, None, starts)
+
+
+def _once(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows without a second outcome of a point, as an interruption may have written it."""
+    kept, settled = [], set()
+    for row in rows:
+        if row.get("event") in ("told", "failed"):
+            if row["id"] in settled:
+                continue
+            settled.add(row["id"])
+        kept.append(row)
+    return kept
 
 
 def replay(
@@ -225,13 +236,8 @@ def replay(
     saved = ensembles.load(state_path(config)) if last is not None else {}
     start = saved.get(last) if last is not None else None
     starts: dict[int, Ensemble] = {}
-    settled: set[int] = set()
     for row in rows:
         event = row.get("event")
-        if event in ("told", "failed"):
-            if row["id"] in settled:
-                continue
-            settled.add(row["id"])
         if event == "told":
             study.tell(row["point"], row["value"])
         elif event == "failed":

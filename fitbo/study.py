@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fitbo.candidates import SAME, exhausted, nothing_left
 from fitbo.feasibility import Success, learn
@@ -41,6 +42,11 @@ LARGEST = 1e150  # of a value in the model: its square is a number; beyond are m
 STREAMS: dict[Purpose, int] = {"design": 0, "mcmc": 1, "search": 2, "recommend": 3, "stop": 4}
 
 
+def bounded(y: ArrayLike) -> Array:
+    """Values as they enter the model and its figures."""
+    return np.clip(np.asarray(y, dtype=np.float64), -LARGEST, LARGEST)
+
+
 @dataclass
 class Study:
     """Minimises an expensive function over ``space``; the only object here that changes.
@@ -53,7 +59,7 @@ class Study:
     space: Space
     settings: Settings = field(default_factory=Settings)
     ensemble: Ensemble | None = None
-    start: Ensemble | None = None
+    start: Ensemble | None = field(default=None, init=False)
     seconds: dict[str, float] = field(default_factory=dict)
     _cube: list[Array] = field(default_factory=list, repr=False)
     _values: list[float] = field(default_factory=list, repr=False)
@@ -156,7 +162,7 @@ class Study:
         if not self._values:
             raise ValueError("a fit needs a value: tell one first")
         if self._fit is None or self._fit.n != len(self._values):
-            X, y = np.array(self._cube), np.clip(self.y, -LARGEST, LARGEST)
+            X, y = np.array(self._cube), bounded(self.y)
             self._fit = fit(X, y, self.settings, self.ensemble, self._rng("mcmc"))
             self.start, self.ensemble = self.ensemble, self._fit.samples.ensemble
             self.seconds["mcmc"] = self._fit.seconds

@@ -23,7 +23,7 @@ from fitbo.mixture import Array
 from fitbo.notebook import Entry
 from fitbo.parameters import Categorical, Integer, Parameter, Real
 from fitbo.space import Space
-from fitbo.study import LARGEST, Study
+from fitbo.study import Study, bounded
 
 BLUE, RED, GREEN = COLOURS[0], COLOURS[1], COLOURS[2]
 GRID, COARSE, BACKGROUND = 101, 33, 96  # points along a slice, along a dependence, averaged over
@@ -258,7 +258,7 @@ def _common_limits(lines: Sequence[Line], study: Study) -> tuple[float, float]:
     low = min(float(line.low.min()) for line in lines)
     high = max(float(line.high.max()) for line in lines)
     # A band far above all that was seen would flatten the rest.
-    seen = np.clip(study.y, -LARGEST, LARGEST)
+    seen = bounded(study.y)
     high = min(high, float(seen.max()) + float(np.ptp(seen)))
     low = max(low, float(seen.min()) - float(np.ptp(seen)))
     room = 0.05 * (high - low) or 1.0

@@ -26,7 +26,7 @@ from fitbo.laboratory import Summary, summarise
 from fitbo.notebook import Entry, Notebook, read_notebook
 from fitbo.parallel_coordinates import parallel_figure
 from fitbo.report_page import PAGE, SCRIPT, STYLE
-from fitbo.study import LARGEST
+from fitbo.study import bounded
 from fitbo.study_figures import (
     dependence_figure,
     eta_figure,
@@ -118,7 +118,7 @@ def _drawable(entry: Entry) -> Entry:
     """With a value that axes can hold: as large as it is in the model."""
     if entry.value is None:
         return entry
-    return replace(entry, value=float(np.clip(entry.value, -LARGEST, LARGEST)))
+    return replace(entry, value=float(bounded(entry.value)))
 
 
 def _eta(notebook: Notebook) -> tuple[Any, Any, Any]:
@@ -127,7 +127,7 @@ def _eta(notebook: Notebook) -> tuple[Any, Any, Any]:
     fits: dict[int, tuple[Sequence[float], float]] = {}
     for row in notebook.rows:
         if row.get("event") == "told":
-            values.append(float(np.clip(row["value"], -LARGEST, LARGEST)))
+            values.append(float(bounded(row["value"])))
         if "eta" in row and values:
             fits[int(row["fitted"])] = (row["eta"], min(values))
     n = np.array(list(fits), dtype=float)

@@ -215,12 +215,17 @@ def _scalar(text: str, kind: str) -> Any:
     return text
 
 
+def number(node: Node) -> Any:
+    """A scalar's value, which for ``1e-3``, text to YAML 1.1, is a number if it has no quotes."""
+    if isinstance(node.value, str) and node.plain and NUMBER.fullmatch(node.value):
+        return float(node.value.replace("_", ""))
+    return node.value
+
+
 def plain(node: Node) -> Any:
     """A tree as lists, dicts and scalars, ``1e-3`` being a number."""
     if isinstance(node.value, dict):
         return {key: plain(value) for key, value in node.value.items()}
     if isinstance(node.value, list):
         return [plain(item) for item in node.value]
-    if isinstance(node.value, str) and node.plain and NUMBER.fullmatch(node.value):
-        return float(node.value.replace("_", ""))
-    return node.value
+    return number(node)

@@ -20,7 +20,7 @@ from fitbo.decode.hints import (
     union_arms,
     unwrapped,
 )
-from fitbo.decode.nodes import NUMBER, Node, plain
+from fitbo.decode.nodes import Node, number, plain
 
 
 def decode(node: Node, hint: Any, path: str = "") -> Any:
@@ -49,8 +49,7 @@ def decode(node: Node, hint: Any, path: str = "") -> Any:
     else:
         value = plain(node) if base is Any else node.value
         if base is float and not isinstance(value, bool):
-            if isinstance(value, str) and node.plain and NUMBER.fullmatch(value):
-                value = float(value.replace("_", ""))  # 1e-3
+            value = number(node)
             value = float(value) if isinstance(value, int) else value
     if not fits(value, hint):
         _refuse(node, hint, path)
@@ -184,5 +183,5 @@ def _holds(node: Node, hint: Any) -> bool:
     if dataclasses.is_dataclass(base):
         return bare_key(base) is not None and value is not None
     if base is float and isinstance(value, str):
-        return node.plain and NUMBER.fullmatch(value) is not None
+        return isinstance(number(node), float)
     return fits(value, base)
