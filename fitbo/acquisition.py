@@ -26,14 +26,13 @@ baseline is the average over j of its value for one component.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from fitbo.checks import finite, one_of
 from fitbo.entropy.protocol import Gradient
 from fitbo.improvement import log_improvement, probability
 from fitbo.information import Acquisition as Acquisition
@@ -71,9 +70,9 @@ class _Improvement:
     floor: Array | None = None
 
     def __post_init__(self) -> None:
-        _check_finite("best", self.best)
+        finite("best", self.best)
         if self.floor is not None:
-            _check_finite("floor", self.floor)
+            finite("floor", self.floor)
             object.__setattr__(self, "floor", np.array(self.floor, dtype=np.float64))
 
     def __call__(self, mixture: Mixture) -> Array:
@@ -136,7 +135,7 @@ class LowerConfidenceBound:
     beta: float = 4.0
 
     def __post_init__(self) -> None:
-        _check_finite("beta", self.beta)
+        finite("beta", self.beta)
         if self.beta < 0:
             raise ValueError(f"beta must be non-negative, got {self.beta}")
 
@@ -166,7 +165,7 @@ class MaxValueEntropySearch(_Averaged):
     eta: Array
 
     def __post_init__(self) -> None:
-        _check_finite("eta", self.eta)
+        finite("eta", self.eta)
         object.__setattr__(self, "eta", np.array(self.eta, dtype=np.float64))
 
     def _of_component(self, m: Array, s: Array) -> Gradient:
@@ -232,23 +231,10 @@ def acquisition(name: str, **facts: Any) -> Acquisition:
     ``acquisition(name, entropy="memel", per_theta=1, best=y.min(), eta=eta, floor=eta, beta=4.0,
     rng=rng)`` makes any one.
     """
-    if name not in ACQUISITIONS:
-        near = difflib.get_close_matches(str(name).lower(), ACQUISITIONS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        known = ", ".join(ACQUISITIONS)
-        raise ValueError(f"acquisition must be one of {known}, got {name!r}{hint}")
+    one_of("acquisition", name, ACQUISITIONS)
     kind: Any = ACQUISITIONS[name]
     asked = [f for f in fields(kind) if f.init]
     missing = [f.name for f in asked if f.default is MISSING and f.name not in facts]
     if missing:
         raise ValueError(f"acquisition {name!r} needs {', '.join(missing)}, got {sorted(facts)}")
     return kind(**{f.name: facts[f.name] for f in asked if f.name in facts})
-
-
-def _check_finite(name: str, value: ArrayLike) -> None:
-    try:
-        finite = bool(np.isfinite(np.asarray(value, dtype=np.float64)).all())
-    except (TypeError, ValueError):
-        finite = False
-    if not finite:
-        raise ValueError(f"{name} must be finite, got {value!r:.80}")

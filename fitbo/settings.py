@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fitbo.acquisition import ACQUISITIONS
+from fitbo.checks import finite, one_of, whole
 from fitbo.design import DESIGNS
 from fitbo.entropy import Entropy, backend
 from fitbo.mixture import Array, Mixture
@@ -19,6 +20,7 @@ class Settings:
     acquisition   a name from ``fitbo.acquisition.ACQUISITIONS``
     entropy       a backend's name, a backend, or a function of a mixture; for ``fitbo``
     n_initial     points of the initial design; twice the dimension if None
+    design        a name from ``fitbo.design.DESIGNS``
     n_samples     M, hyperparameter samples: pairs of theta and eta
     etas          K, values of eta for each theta: 5 for ``fitbo``, see ``fitbo.information``, where
                   1 is the paper's; 1 for the others
@@ -34,6 +36,7 @@ class Settings:
     thin          sampler's steps between ensembles kept, and after its burn-in
     min_burn_in   sampler's steps at least, warm from the last posterior, before any is kept
     max_burn_in   sampler's steps at most, before
+    seed          of all chance: the same gives the same points
     """
 
     acquisition: str = "fitbo"
@@ -69,22 +72,21 @@ class Settings:
             ("surrogate", SURROGATES),
             ("rule", RULES),
         ):
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}"
-                )
+            one_of(name, getattr(self, name), known)
         backend(self.entropy)
         kernel_of(self.surrogate, self.kernel_name)
-        if self.n_initial is not None and self.n_initial < 1:
-            raise ValueError(f"n_initial must be at least 1, got {self.n_initial}")
-        for name in ("n_samples", "etas", "thin", "min_burn_in"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.n_initial is not None:
+            whole("n_initial", self.n_initial, least=1)
+        for name in ("n_samples", "etas", "thin", "min_burn_in", "max_burn_in"):
+            whole(name, getattr(self, name), least=1)
+        for name in ("exploit", "seed"):
+            whole(name, getattr(self, name), least=0)
         if self.max_burn_in < self.min_burn_in:
             raise ValueError(
                 f"max_burn_in must be at least min_burn_in, got {self.max_burn_in} "
                 f"and {self.min_burn_in}"
             )
-        for name in ("resolution", "beta", "seed", "exploit"):
-            if not getattr(self, name) >= 0:
+        for name in ("resolution", "beta"):
+            finite(name, getattr(self, name))
+            if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")

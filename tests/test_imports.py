@@ -15,6 +15,7 @@ PACKAGE = Path(fitbo.__file__).parent
 
 # Each layer may import itself and those before it in this list, never those after it.
 LAYERS = [
+    ["checks"],
     ["mixture", "data", "constraints", "threads", "decode"],
     ["parameters", "normal"],
     ["space"],

@@ -22,7 +22,8 @@ A ValueError of a constructor is placed at the key that its first word names, as
 ``n_moments must be at least 2, got 1`` or ``methods[1].label must be unique``.
 """
 
-from fitbo.decode.error import ConfigError, nearest, shown
+from fitbo.checks import nearest
+from fitbo.decode.error import ConfigError, shown
 from fitbo.decode.hints import (
     Choice,
     Key,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import textwrap
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 WIDTH, WRAPPED, LINES, CLIP = 160, 120, 20, 100  # one screen
@@ -39,13 +38,6 @@ def shown(value: Any) -> str:
     """A value as an error shows it: short, on one line."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:40]}... ({len(text)} characters)"
-
-
-def nearest(name: str, names: Collection[str]) -> str:
-    """``; did you mean 'x'?`` if some name is near, else nothing."""
-    lower = {known.lower(): known for known in names}
-    near = difflib.get_close_matches(name[:80].lower(), lower, n=1)
-    return f"; did you mean {lower[near[0]]!r}?" if near else ""
 
 
 def join(path: str, name: str) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING
 from typing import Any, NoReturn, Union, get_args, get_origin
 
-from fitbo.decode.error import ConfigError, join, nearest, path_steps, shown
+from fitbo.checks import nearest
+from fitbo.decode.error import ConfigError, join, path_steps, shown
 from fitbo.decode.hints import (
     Key,
     Registry,

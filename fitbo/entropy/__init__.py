@@ -8,9 +8,9 @@ A new method is one file here and one line in ``BACKENDS``.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 
+from fitbo.checks import one_of
 from fitbo.entropy.custom import Custom
 from fitbo.entropy.huber import Huber
 from fitbo.entropy.meme import MEMe, MEMeC, MEMeInfo, MEMeL
@@ -36,11 +36,8 @@ BACKENDS: dict[str, Callable[..., Entropy]] = {
 def backend(entropy: str | Entropy | Callable[[Mixture], Array]) -> Entropy:
     """A backend from its name, from itself, or from any function of a mixture."""
     if isinstance(entropy, str):
-        if entropy in BACKENDS:
-            return BACKENDS[entropy]()
-        near = difflib.get_close_matches(entropy.lower(), BACKENDS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"entropy must be one of {', '.join(BACKENDS)}, got {entropy!r}{hint}")
+        one_of("entropy", entropy, BACKENDS)
+        return BACKENDS[entropy]()
     if isinstance(entropy, type) or not callable(entropy):
         raise ValueError(f"entropy must be a name or a callable of a mixture, got {entropy!r}")
     return entropy if isinstance(entropy, Entropy) else Custom(entropy)

@@ -25,7 +25,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.polynomial import hermite_e
 
-from fitbo.entropy.protocol import Gradient, flatten, pair_blocks, restore, shares, whole
+from fitbo.checks import whole
+from fitbo.entropy.protocol import Gradient, flatten, pair_blocks, restore, shares
 from fitbo.mixture import LOG_2PI, Array, Mixture
 
 SPLIT_SHRINK = 0.5  # t, the deviation of a part against its component's

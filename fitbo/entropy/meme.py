@@ -33,8 +33,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from fitbo.checks import whole
 from fitbo.entropy.moment_matching import MM
-from fitbo.entropy.protocol import Gradient, flatten, restore, whole
+from fitbo.entropy.protocol import Gradient, flatten, restore
 from fitbo.maxent import Basis, mixture_gradient, mixture_moments, solve
 from fitbo.mixture import Array, Mixture
 

@@ -16,7 +16,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from fitbo.entropy.protocol import PAIR_BLOCK, Gradient, flatten, restore, shares, whole
+from fitbo.checks import whole
+from fitbo.entropy.protocol import PAIR_BLOCK, Gradient, flatten, restore, shares
 from fitbo.mixture import LOG_2PI, Array, Mixture
 
 

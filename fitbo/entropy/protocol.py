@@ -67,9 +67,3 @@ def shares(exponent: Array, heights: Array) -> tuple[Array, Array]:
     total = share.sum(-1, keepdims=True)
     share /= total
     return np.log(total) + top, share
-
-
-def whole(name: str, value: object, least: int) -> None:
-    """An error unless ``value`` is an integer of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")

@@ -12,12 +12,13 @@ is the number of steps.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, overload
 
 import numpy as np
+
+from fitbo.checks import one_of, whole
 
 # Under other names, so that fitbo.logdet.meme and its like stay the modules.
 from fitbo.logdet.bounds import Bounds, resolve
@@ -142,19 +143,11 @@ def logdet(
 def _check(
     method: str, n_moments: int, n_probes: int, basis: str, prior: object, deflation: int
 ) -> None:
-    if method not in METHODS:
-        near = difflib.get_close_matches(str(method).lower(), METHODS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}{hint}")
-    for name, value, least in (
-        ("n_moments", n_moments, 1),
-        ("n_probes", n_probes, 1),
-        ("deflation", deflation, 0),
-    ):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    if basis not in FAMILIES:
-        raise ValueError(f"basis must be one of {', '.join(FAMILIES)}, got {basis!r}")
+    one_of("method", method, METHODS)
+    whole("n_moments", n_moments, least=1)
+    whole("n_probes", n_probes, least=1)
+    whole("deflation", deflation, least=0)
+    one_of("basis", basis, FAMILIES)
     if not callable(prior) and prior not in PRIORS:
         raise ValueError(f"prior must be one of {', '.join(PRIORS)} or a function, got {prior!r}")
 

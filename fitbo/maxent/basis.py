@@ -30,6 +30,7 @@ import numpy as np
 from numpy.polynomial import chebyshev, legendre, polynomial
 from scipy.special import roots_jacobi
 
+from fitbo.checks import one_of
 from fitbo.mixture import Array
 
 VANDER: dict[str, Callable[[Array, int], Any]] = {
@@ -57,8 +58,7 @@ class Basis:
     node_scales: int = 0
 
     def __post_init__(self) -> None:
-        if self.family not in VANDER:
-            raise ValueError(f"basis must be one of {', '.join(VANDER)}, got {self.family!r}")
+        one_of("basis", self.family, VANDER)
         if self.degree < 1 or self.n_windows < 0:
             raise ValueError(
                 f"a basis needs degree >= 1 and n_windows >= 0, got {self.degree}, {self.n_windows}"

@@ -9,11 +9,10 @@ A new family is one function and its maker, and one line in ``PROBLEMS``.
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable
 from typing import Any
 
+from fitbo.checks import nearest, whole
 from fitbo.problems.black_box import Family, Problem
 from fitbo.problems.gp_draw import make_gp_draw
 from fitbo.problems.synthetic import (
@@ -81,7 +80,7 @@ def problem(
             known = ", ".join(family.options) or "none"
             raise ValueError(
                 f"{family_name} takes the options {known}, got {option!r}"
-                + _hint(option, family.options)
+                + nearest(option, family.options)
             )
     full = f"{family_name}{dim}" if family.free else family_name
     fun, bounds, minimum, minimisers = family.make(dim, **options)
@@ -92,15 +91,15 @@ def _family(name: str, dim: int | None) -> tuple[str, int]:
     """The family and the dimension that a name and an optional dimension ask for."""
     if not isinstance(name, str):
         raise ValueError(f"problem must be a name, got {name!r}")
-    if dim is not None and (isinstance(dim, bool) or not isinstance(dim, int) or dim < 1):
-        raise ValueError(f"dim must be a whole number of at least 1, got {dim!r}")
+    if dim is not None:
+        whole("dim", dim, least=1)
     base, asked = name, dim
     if name not in PROBLEMS:
         stem, digits = re.fullmatch(r"(.*?)_?(\d*)", name, re.ASCII | re.DOTALL).groups()  # type: ignore[union-attr]
         if stem not in PROBLEMS or not 1 <= len(digits) <= 6:
             raise ValueError(
                 f"problem must be one of {', '.join(PROBLEMS)}, got {name!r}"
-                + _hint(name, PROBLEMS)
+                + nearest(name, PROBLEMS)
             )
         base, asked = stem, int(digits)
         if dim is not None and dim != asked:
@@ -117,12 +116,6 @@ def _family(name: str, dim: int | None) -> tuple[str, int]:
         span = f"at least {low}" if high is None else f"{low} to {high}"
         raise ValueError(f"{base} takes dimensions of {span}, got dim={asked}")
     return base, asked
-
-
-def _hint(name: str, known: Iterable[str]) -> str:
-    key = re.sub(r"[^a-z0-9]+", "_", name.lower())
-    near = difflib.get_close_matches(key, list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 __all__ = ["PROBLEMS", "Family", "Problem", "problem"]

@@ -24,6 +24,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from fitbo.checks import one_of, whole
 from fitbo.design import sobol
 from fitbo.mixture import Array
 
@@ -98,13 +99,11 @@ def make_gp_draw(
     dim: int, seed: int = 0, lengthscale: float = 0.3, kernel: str = "matern52"
 ) -> tuple[Callable[[Array], Array], list[tuple[float, float]], float, list[Array]]:
     """The draw on the unit cube, and the lowest of its minima that the search found."""
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise ValueError(f"seed must be a whole number of at least 0, got {seed!r}")
+    whole("seed", seed, least=0)
     if isinstance(lengthscale, bool) or not isinstance(lengthscale, int | float):
         raise ValueError(f"lengthscale must be a positive number, got {lengthscale!r}")
     if not (np.isfinite(lengthscale) and lengthscale > 0):
         raise ValueError(f"lengthscale must be a positive number, got {lengthscale!r}")
-    if kernel not in DEGREES:
-        raise ValueError(f"kernel must be one of {', '.join(DEGREES)}, got {kernel!r}")
+    one_of("kernel", kernel, DEGREES)
     f, x, value = _made(dim, seed, float(lengthscale), kernel)
     return f, [(0.0, 1.0)] * dim, value, [x]

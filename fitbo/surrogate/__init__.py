@@ -12,6 +12,7 @@
 from importlib import import_module
 from typing import Any, get_args
 
+from fitbo.checks import one_of
 from fitbo.surrogate.batched import Surrogate, condition
 from fitbo.surrogate.hyperparameters import Hyperparameters, n_parameters
 from fitbo.surrogate.kernel import (
@@ -36,8 +37,7 @@ RULES: tuple[str, ...] = get_args(Rule)
 
 def named_surrogate(kind: str) -> Any:
     """The module whose ``LogPosterior`` and ``condition`` are of this kind."""
-    if kind not in SURROGATES:
-        raise ValueError(f"surrogate must be one of {', '.join(SURROGATES)}, got {kind!r}")
+    one_of("surrogate", kind, SURROGATES)
     return import_module(SURROGATES[kind])
 
 

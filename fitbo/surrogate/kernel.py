@@ -27,6 +27,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fitbo.checks import one_of
 from fitbo.mixture import Array
 from fitbo.surrogate.hyperparameters import Hyperparameters
 
@@ -148,8 +149,7 @@ def named_kernel(kernel: str | AnyKernel) -> AnyKernel:
     """A kernel from its name or from itself."""
     if not isinstance(kernel, str):
         return kernel
-    if kernel not in KERNELS:
-        raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, got {kernel!r}")
+    one_of("kernel", kernel, KERNELS)
     return KERNELS[kernel]
 
 

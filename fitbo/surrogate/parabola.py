@@ -51,6 +51,7 @@ from typing import ClassVar, Literal, NamedTuple, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fitbo.checks import one_of
 from fitbo.mixture import Array, Mixture
 from fitbo.surrogate.gp import blocks
 
@@ -94,8 +95,7 @@ def noise_in_g(noise_variance: Array, g: Array) -> Array:
 
 def mean_of_g(g: Array, mean: Mean) -> tuple[Array, float]:
     """b (M,), subtracted from g, and tau^2, added to every covariance. g (M, n)."""
-    if mean not in get_args(Mean):
-        raise ValueError(f"mean must be one of {', '.join(get_args(Mean))}, got {mean!r}")
+    one_of("mean", mean, get_args(Mean))
     if mean == "marginal":
         return np.zeros(len(g)), MEAN_VARIANCE
     return g.mean(1), 0.0
@@ -173,8 +173,7 @@ class Parabola(ABC):
         return self.eta.size // self.noise_variance.size
 
     def __post_init__(self) -> None:
-        if self.rule not in get_args(Rule):
-            raise ValueError(f"rule must be one of {', '.join(get_args(Rule))}, got {self.rule!r}")
+        one_of("rule", self.rule, get_args(Rule))
 
     @property
     def n_samples(self) -> int:
