@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import unicodedata
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -118,6 +119,11 @@ def parse(text: str, kinds: Mapping[str, Kind]) -> Expression:
         raise ConstraintError(
             f"constraint {text!r:.80} is nested more than {DEEPEST} deep: use a callable"
         )
+    # Python reads the micro sign as the Greek letter: names go back to how they were spelt.
+    spelt = {unicodedata.normalize("NFKC", name): name for name in kinds}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            node.id = spelt.get(node.id, node.id)
     _Reader(text, kinds).truth(tree)
     return Expression(text, tree)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fitbo.checks import whole
 from fitbo.entropy import Entropy
 from fitbo.mixture import Array, Mixture
 from fitbo.parallel import Limits, Outcome, drive, inline
@@ -61,10 +62,9 @@ def minimize(
     value, ``x_iters`` and ``func_vals`` every value in the order it came, ``failures`` where there
     was none and why, ``message`` what ended the search. ``success`` is false if all failed.
     """
-    if n_calls < 1:
-        raise ValueError(f"n_calls must be at least 1, got {n_calls}")
-    if n_workers is not None and n_workers < 1:
-        raise ValueError(f"n_workers must be at least 1, got {n_workers}")
+    whole("n_calls", n_calls, least=1)
+    if n_workers is not None:
+        whole("n_workers", n_workers, least=1)
     if executor is None and n_workers not in (None, 1):
         raise ValueError(f"n_workers={n_workers} needs an executor: give one, or leave it out")
     if isinstance(bounds, Space):
@@ -133,11 +133,11 @@ def _begin(study: Study, x0: Any, y0: ArrayLike | None) -> list[Any]:
             raise ValueError("y0 needs x0: give the points that the values belong to")
         return []
     if study.space.named:
-        points = [x0] if isinstance(x0, Mapping) else list(x0)
+        points = _named(study.space, x0)
     else:
         points = list(np.atleast_2d(np.asarray(x0, dtype=np.float64)))
-    for point in points:
-        study.space.check(point)
+        for point in points:
+            study.space.check(point)
     if y0 is None:
         return points
     y = np.atleast_1d(np.asarray(y0, dtype=np.float64))
@@ -146,3 +146,13 @@ def _begin(study: Study, x0: Any, y0: ArrayLike | None) -> list[Any]:
     for point, value in zip(points, y, strict=True):
         study.tell(point, value)
     return []
+
+
+def _named(space: Space, x0: Any) -> list[dict[str, Any]]:
+    """One point or several, dicts or values in order, as the dicts that ``fun`` expects."""
+    points = [x0] if isinstance(x0, Mapping | str) or not np.iterable(x0) else list(x0)
+    if not all(isinstance(point, Mapping | list | tuple | np.ndarray) for point in points):
+        points = [x0]
+    for point in points:
+        space.check(point)
+    return [space.plain_values(point) for point in points]

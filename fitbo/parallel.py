@@ -22,10 +22,10 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
+from fitbo.objectives.outcome import Failed, described, number
 from fitbo.space import Exhausted
 from fitbo.study import Study
 
-LONGEST_REASON = 500  # characters of a failure's reason
 NEGLIGIBLE = 0.02  # share of an evaluation's time that a worker may well be idle
 TICK = 1.0  # seconds between looks at ``stop`` while nothing comes back
 
@@ -224,22 +224,14 @@ def outcome_of(trial: Trial, future: Future[Any], seconds: float) -> Outcome:
         result = future.result()
     except CancelledError as error:
         return Outcome(trial.number, trial.x, None, "cancelled", seconds, error=error)
-    except Exception as error:  # noqa: BLE001 - whatever an objective raises is its failure
-        raised = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
-        return Outcome(trial.number, trial.x, None, raised, seconds, error=error)
-    value, reason = number_of(result)
-    return Outcome(trial.number, trial.x, value, reason, seconds, result=result)
-
-
-def number_of(result: Any) -> tuple[float | None, str | None]:
-    """A finite float and no reason, or none and the reason why not."""
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - what an objective raises is its failure
+        return Outcome(trial.number, trial.x, None, described(error), seconds, error=error)
+    value, reason = None, None
     try:
-        value = float(result)
-    except (TypeError, ValueError, OverflowError):
-        return None, f"returned {result!r:.80}, which is no number"
-    if not math.isfinite(value):
-        return None, f"returned {value}"
-    return value, None
+        value = number(result)
+    except Failed as failure:
+        reason = str(failure)
+    return Outcome(trial.number, trial.x, value, reason, seconds, result=result)
 
 
 def inline(fun: Callable[[Any], Any]) -> Submit:
@@ -249,7 +241,7 @@ def inline(fun: Callable[[Any], Any]) -> Submit:
         future: Future[Any] = Future()
         try:
             future.set_result(fun(x))
-        except Exception as error:  # noqa: BLE001 - not KeyboardInterrupt: that ends the search
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - but Ctrl-C ends the search
             future.set_exception(error)
         return future
 

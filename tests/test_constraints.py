@@ -122,3 +122,10 @@ def test_anything_else_is_one_clear_error(text: str, message: str) -> None:
 def test_a_constraint_travels_to_another_process() -> None:
     expression = pickle.loads(pickle.dumps(parse("x < 1", KINDS)))  # noqa: S301
     assert expression({"x": np.array([0.5, 2.0])}).tolist() == [True, False]
+
+
+def test_a_name_that_python_spells_otherwise() -> None:
+    """The micro sign of a keyboard is not the Greek letter that Python takes it for."""
+    micro = "\N{MICRO SIGN}"
+    constraint = parse(f"2 * {micro} > 1", {micro: NUMBER})
+    assert constraint({micro: np.array([0.4, 0.6])}).tolist() == [False, True]

@@ -62,12 +62,14 @@ def module(tmp_path: Path, text: str) -> str:
 # --- Numbers ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", [1, 2.5, np.float32(1.5), np.int64(4), np.array(3.0)])
+@pytest.mark.parametrize(
+    "value", [1, 2.5, np.float32(1.5), np.int64(4), np.array(3.0), np.array([3.0])]
+)
 def test_numbers_of_every_kind_are_values(value: Any) -> None:
-    assert number(value) == float(value)
+    assert number(value) == float(np.squeeze(value))
 
 
-@pytest.mark.parametrize("value", [None, "1", True, [1.0], np.array([1.0]), 1j, {}])
+@pytest.mark.parametrize("value", [None, "1", True, [1.0], np.array([1.0, 2.0]), 1j, {}])
 def test_what_is_no_number_has_failed(value: Any) -> None:
     with pytest.raises(Failed, match="expected a number, got"):
         number(value)
@@ -243,6 +245,14 @@ def test_what_a_killed_study_left_running_is_ended(tmp_path: Path) -> None:
 def test_a_flood_of_output_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "MOST_OUTPUT", 1 << 20)
     assert reason(shell("yes"), tmp_path) == "stdout went over 1 MiB"
+
+
+def test_what_starts_while_all_are_ended_is_ended_too(tmp_path: Path) -> None:
+    ending.set()
+    try:
+        assert reason(shell("sleep 600"), tmp_path) == "killed by SIGKILL"
+    finally:
+        ending.clear()
 
 
 def test_end_all_stops_what_other_threads_run(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import signal
+import sys
 import threading
 import time
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -36,6 +38,10 @@ def slow_bowl(x: np.ndarray) -> float:
 def slower_bowl(x: np.ndarray) -> float:
     time.sleep(0.25)  # however busy the machine is, longer than choosing a point
     return bowl(x)
+
+
+def unlicensed(x: np.ndarray) -> float:
+    return bowl(x) if x[0] < 0.6 else sys.exit("no licence")
 
 
 def suicide_once(args: tuple[str, list[float]]) -> float:
@@ -232,12 +238,27 @@ def test_failures_are_data() -> None:
     reasons = {reason for _, reason in s.failures}
     assert reasons <= {
         "RuntimeError: too hot",
-        "returned nan",
-        "returned 'low', which is no number",
+        "the value is nan",
+        "expected a number, got str 'low'",
     }
     assert "RuntimeError: too hot" in reasons
     assert all(o.failed == (o.reason is not None) for o in seen)
     assert np.isfinite(s.y).all()
+
+
+@pytest.mark.parametrize("kind", [None, ThreadPoolExecutor, ProcessPoolExecutor])
+def test_an_exit_is_a_failure_as_any_other(kind) -> None:
+    with contextlib.nullcontext() if kind is None else kind(max_workers=1) as executor:
+        result = fitbo.minimize(unlicensed, SQUARE, n_calls=5, executor=executor, **SMALL)
+    assert result.nfev == 5
+    assert {reason for _, reason in result.failures} == {"SystemExit: no licence"}
+    assert len(result.func_vals) == 5 - len(result.failures) > 0
+
+
+def test_an_array_that_holds_one_number_is_one() -> None:
+    result = fitbo.minimize(lambda x: np.array([bowl(x)]), SQUARE, n_calls=3, **SMALL)
+    assert result.failures == []
+    assert len(result.func_vals) == 3
 
 
 def test_each_limit_ends_the_search_and_says_so() -> None:
@@ -287,7 +308,7 @@ def test_bad_limits_and_workers() -> None:
         (lambda: Limits(tolerance=-1.0), "tolerance must be positive, got -1.0"),
         (lambda: Limits(target=math.nan), "target must be a number"),
         (lambda: fitbo.minimize(bowl, SQUARE, n_workers=2), "n_workers=2 needs an executor"),
-        (lambda: fitbo.minimize(bowl, SQUARE, n_workers=0), "n_workers must be at least 1"),
+        (lambda: fitbo.minimize(bowl, SQUARE, n_workers=0), "n_workers must be a whole number"),
         (lambda: drive(study(), inline(bowl), n_workers=0), "n_workers must be at least 1"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -199,9 +199,16 @@ def test_bad_input_is_one_clear_error() -> None:
         (study.recommend, "a fit needs a value"),
         (lambda: Settings(acquisition="eii"), "acquisition must be one of fitbo, ei"),
         (lambda: Settings(entropy="memell"), "did you mean 'memel'"),
-        (lambda: Settings(n_samples=0), "n_samples must be at least 1, got 0"),
-        (lambda: Settings(exploit=-1), "exploit must not be negative, got -1"),
-        (lambda: fitbo.minimize(bowl, [(0, 1)], n_calls=0), "n_calls must be at least 1"),
+        (lambda: Settings(acquisition="log-ei"), "did you mean 'logei'"),
+        (lambda: Settings(n_samples=0), "n_samples must be a whole number of at least 1, got 0"),
+        (lambda: Settings(n_samples="a"), "n_samples must be a whole number of at least 1"),
+        (lambda: Settings(n_initial=True), "n_initial must be a whole number of at least 1"),
+        (lambda: Settings(etas=2.5), "etas must be a whole number of at least 1, got 2.5"),
+        (lambda: Settings(exploit=1.5), "exploit must be a whole number of at least 0, got 1.5"),
+        (lambda: Settings(seed=None), "seed must be a whole number of at least 0, got None"),
+        (lambda: Settings(beta=np.inf), "beta must be finite, got inf"),
+        (lambda: Settings(resolution=-1.0), "resolution must not be negative, got -1.0"),
+        (lambda: fitbo.minimize(bowl, [(0, 1)], n_calls=0), "n_calls must be a whole number"),
         (lambda: fitbo.minimize(bowl, [(0, 1)], y0=[1.0]), "y0 needs x0"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -420,6 +427,17 @@ def test_many_values_equal_to_the_lowest_leave_room_below() -> None:
     low, _, _ = study.eta_quantiles()
     assert np.count_nonzero(study.y == study.y.min()) > 2
     assert study.y.min() - low > 0.1
+
+
+@pytest.mark.parametrize(
+    "x0",
+    [[0.3, 0.01, 6, "y"], [(0.3, 0.01, 6, "y")], ({"a": 0.3, "rate": 0.01, "n": 6, "c": "y"},)],
+)
+def test_points_to_begin_with_may_be_values_in_order(x0) -> None:
+    """One or several: the function is given the dict that it expects."""
+    result = fitbo.minimize(mixed, MIXED, n_calls=1, x0=x0, **SMALL)
+    assert result.failures == []
+    assert result.x == {"a": 0.3, "rate": 0.01, "n": 6, "c": "y"}
 
 
 def test_minimize_takes_a_space_by_names() -> None:

@@ -70,7 +70,7 @@ def evaluate(
         try:
             value = number(objective(point, seed, folder))
         except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever a user's code raises)
-            reason = _described(error)
+            reason = described(error)
             _leave_traceback(folder, error)
             if not _remove_if_empty(folder):
                 kept.append(str(folder))
@@ -86,8 +86,8 @@ def evaluate(
 
 
 def number(value: Any) -> float:
-    """A finite float of a number; anything else is a failure."""
-    value = value.item() if getattr(value, "shape", None) == () else value  # numpy's, of no axes
+    """A finite float of a number, or of an array that holds one; anything else is a failure."""
+    value = value.item() if getattr(value, "shape", None) in ((), (1,)) else value
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise Failed(f"expected a number, got {type(value).__name__} {clip(repr(value), 60)}")
     try:
@@ -106,7 +106,8 @@ def clip(text: str, most: int = LONGEST_REASON) -> str:
     return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
-def _described(error: BaseException) -> str:
+def described(error: BaseException) -> str:
+    """What was raised, in one line."""
     if isinstance(error, Failed):
         return clip(str(error)) or "failed"
     text = clip(f"{error}")

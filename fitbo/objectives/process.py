@@ -55,6 +55,8 @@ def run_program(
             raise Failed(f"{command[0]} cannot be started: {error}") from None
     with _lock:
         _groups.add(process.pid)
+        if ending.is_set():  # since it was started: it was not among those killed
+            _signal(process.pid, signal.SIGKILL)
     try:
         (folder / PID_FILE).write_text(f"{process.pid} {_birth(process.pid)}\n")
         reason = _wait(process.pid, timeout, (out, err))
