@@ -119,6 +119,7 @@ def parse(text: str, kinds: Mapping[str, Kind]) -> Expression:
         raise ConstraintError(
             f"constraint {text!r:.80} is nested more than {DEEPEST} deep: use a callable"
         )
+    tree = _Signed().visit(tree)
     # Python reads the micro sign as the Greek letter: names go back to how they were spelt.
     spelt = {unicodedata.normalize("NFKC", name): name for name in kinds}
     for node in ast.walk(tree):
@@ -126,6 +127,17 @@ def parse(text: str, kinds: Mapping[str, Kind]) -> Expression:
             node.id = spelt.get(node.id, node.id)
     _Reader(text, kinds).truth(tree)
     return Expression(text, tree)
+
+
+class _Signed(ast.NodeTransformer):
+    """Makes -1 the constant that it looks like: Python reads a minus before a one."""
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        if not (isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant)):
+            return node
+        value: Any = node.operand.value
+        return ast.Constant(-value) if _numeric([value]) else node
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,8 @@ from fitbo.entropy import Entropy, backend
 from fitbo.entropy.protocol import Gradient
 from fitbo.mixture import LOG_2PI, Array, Mixture
 
+EQUAL = 1e-12  # weights that differ by less
+
 
 @runtime_checkable
 class Acquisition(Protocol):
@@ -85,7 +87,7 @@ class InformationGain:
     def __call__(self, mixture: Mixture) -> Array:
         if self.per_theta == 1:
             return self._entropy(mixture) - _conditional(mixture)
-        m, v, _, sd = self._from_theta(mixture)
+        m, v, sd = self._from_theta(mixture)
         return self._entropy(Mixture(m, v)) + np.log(sd).mean(-1) - _conditional(mixture)
 
     def value_and_grad(self, mixture: Mixture) -> Gradient:
@@ -94,7 +96,7 @@ class InformationGain:
         if K == 1:
             value, by_m, by_variance = self._entropy.value_and_grad(mixture)
             return value - _conditional(mixture), by_m, by_variance + by_v
-        m, v, _, sd = self._from_theta(mixture)
+        m, v, sd = self._from_theta(mixture)
         value, by_u, by_w = self._entropy.value_and_grad(Mixture(m, v))
         value = value + np.log(sd).mean(-1) - _conditional(mixture)
         # H[u] depends on m_k and v_k through the component itself, through mu, and through sd.
@@ -106,14 +108,16 @@ class InformationGain:
         shape = mixture.means.shape
         return value, by_m.reshape(shape), by_variance.reshape(shape) + by_v
 
-    def _from_theta(self, mixture: Mixture) -> tuple[Array, Array, Array, Array]:
-        """Means and variances of the u (..., M), and mu, sd (..., T)."""
+    def _from_theta(self, mixture: Mixture) -> tuple[Array, Array, Array]:
+        """Means and variances of the u (..., M), and sd (..., T)."""
+        if np.ptp(mixture.weights) > EQUAL:
+            raise ValueError(f"with per_theta = {self.per_theta} the weights must be equal")
         means, variances = self._grouped(mixture.means), self._grouped(mixture.variances)
         mu = means.mean(-1)
         offset = means - mu[..., None]
         sd = np.sqrt((variances + offset * offset).mean(-1))
         shape, wide = mixture.means.shape, sd[..., None]
-        return (offset / wide).reshape(shape), (variances / wide**2).reshape(shape), mu, sd
+        return (offset / wide).reshape(shape), (variances / wide**2).reshape(shape), sd
 
     def _grouped(self, a: Array) -> Array:
         """(..., M) -> (..., T, K)."""

@@ -104,5 +104,7 @@ def truncation_gain(gamma: Array) -> tuple[Array, Array]:
         0.5 * LOG_2PI - np.log(R) - 0.5 * t * q / R,
         0.5 * front * ratio - log_ndtr(front),
     )
-    slope = np.where(tail, (t * q / R - 1) / (2 * R), -0.5 * ratio * (1 + front * (front + ratio)))
+    slope = np.where(
+        tail, -0.5 * _second(t, R, q) / R**2, -0.5 * ratio * (1 + front * (front + ratio))
+    )
     return a, slope

@@ -77,7 +77,11 @@ class Real:
         if not self.low <= x <= self.high:
             raise ValueError(f"it must lie in [{self.low:g}, {self.high:g}], got {x:g}")
         if self.log:
-            u = math.log(x / self.low) / math.log(self.high / self.low)
+            if math.isinf(self.high / self.low):
+                a, b = math.log(self.low), math.log(self.high)
+                u = (math.log(x) - a) / (b - a)
+            else:
+                u = math.log(x / self.low) / math.log(self.high / self.low)
         else:
             u = (x - self.low) / (self.high - self.low)
         return np.clip([u], 0.0, 1.0)

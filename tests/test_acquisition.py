@@ -242,7 +242,7 @@ def test_max_value_entropy_search_prefers_low_and_uncertain():
     assert acq(Mixture([1.0], [1.0])) > acq(high)
 
 
-@pytest.mark.parametrize("gamma", [35.0, 3.0, 0.0, -0.99, -1.01, -10.0, -24.9, -25.1, -1e3])
+@pytest.mark.parametrize("gamma", [35.0, 3.0, 0.0, -0.99, -1.01, -10.0, -24.9, -25.1, -1e3, -1e7])
 def test_max_value_entropy_search_to_fifty_digits(gamma):
     def a(x):
         return x * mpmath.npdf(x) / (2 * mpmath.ncdf(x)) - mpmath.log(mpmath.ncdf(x))
@@ -252,7 +252,7 @@ def test_max_value_entropy_search_to_fifty_digits(gamma):
     got, by_mean, _ = MaxValueEntropySearch(np.array([0.0])).value_and_grad(Mixture([gamma], [1.0]))
     assert got == pytest.approx(value, rel=1e-12)
     # 1 - t q/R is 2/t^2: its relative error grows as t^2.
-    assert by_mean[0] == pytest.approx(slope, rel=1e-12 * max(1, gamma**2))
+    assert by_mean[0] == pytest.approx(slope, rel=1e-11)
 
 
 def test_thompson_draws_a_sample_by_its_weight_and_keeps_it():

@@ -124,6 +124,15 @@ def test_a_constraint_travels_to_another_process() -> None:
     assert expression({"x": np.array([0.5, 2.0])}).tolist() == [True, False]
 
 
+def test_a_negative_choice() -> None:
+    kinds = {"c": (-1, "auto", 2.5), "k": (-1, 1)}
+    c = np.array([-1, "auto", 2.5], dtype=object)
+    assert parse("c == -1", kinds)({"c": c}).tolist() == [True, False, False]
+    assert parse("c not in [-1, 2.5]", kinds)({"c": c}).tolist() == [False, True, False]
+    with pytest.raises(ConstraintError, match="k is one of"):
+        parse("k != -5", kinds)
+
+
 def test_a_name_that_python_spells_otherwise() -> None:
     """The micro sign of a keyboard is not the Greek letter that Python takes it for."""
     micro = "\N{MICRO SIGN}"

@@ -84,3 +84,8 @@ def test_a_mixture_that_is_not_made_of_thetas_is_refused() -> None:
         InformationGain("mm", per_theta=5)(thetas(np.random.default_rng(4)))
     with pytest.raises(ValueError, match="per_theta must be at least 1, got 0"):
         InformationGain("mm", per_theta=0)
+
+
+def test_several_eta_for_each_theta_must_weigh_the_same() -> None:
+    with pytest.raises(ValueError, match="the weights must be equal"):
+        InformationGain("mm", 2)(Mixture([0.0, 1.0, 2.0, 5.0], np.ones(4), [1.0, 0.0, 0.0, 0.0]))

@@ -19,6 +19,12 @@ def test_the_cube_maps_to_the_box_and_back() -> None:
     assert np.array_equal(space.from_cube(np.array([[0, 0], [1, 1]])), [[-5, 0], [10, 1e-3]])
 
 
+def test_a_logarithmic_range_wider_than_numbers_are() -> None:
+    rate = Real(1e-300, 1e10, log=True)
+    codes = [rate.encode(x)[0] for x in (1e-300, 1e-145, 1.0, 1e10)]
+    np.testing.assert_allclose(codes, [0, 0.5, 300 / 310, 1], rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [

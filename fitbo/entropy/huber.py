@@ -26,7 +26,7 @@ import numpy as np
 from numpy.polynomial import hermite_e
 
 from fitbo.checks import whole
-from fitbo.entropy.protocol import Gradient, flatten, pair_blocks, restore, shares
+from fitbo.entropy.protocol import Gradient, centred, pair_blocks, restore, shares
 from fitbo.mixture import LOG_2PI, Array, Mixture
 
 SPLIT_SHRINK = 0.5  # t, the deviation of a part against its component's
@@ -66,9 +66,8 @@ class Huber:
         return x * np.sqrt(1 - SPLIT_SHRINK**2), w / w.sum(), SPLIT_SHRINK**2
 
     def _evaluate(self, mixture: Mixture, gradient: bool) -> Gradient:
-        means, variances, weights = flatten(mixture)
-        scale = np.sqrt(variances.max(1, keepdims=True))
-        m, s = (means - means[:, :1]) / scale, np.sqrt(variances) / scale
+        m, variances, weights, scale = centred(mixture)
+        s = np.sqrt(variances) / scale
         value = np.log(scale[:, 0])
         shape = m.shape if gradient else (0, 0)
         by_mean, by_deviation = np.zeros(shape), np.zeros(shape)

@@ -35,12 +35,11 @@ import numpy as np
 
 from fitbo.checks import whole
 from fitbo.entropy.moment_matching import MM
-from fitbo.entropy.protocol import Gradient, flatten, restore
+from fitbo.entropy.protocol import NEGLIGIBLE_WEIGHT, Gradient, flatten, restore
 from fitbo.maxent import Basis, mixture_gradient, mixture_moments, solve
 from fitbo.mixture import Array, Mixture
 
 REACH = 8.0
-NEGLIGIBLE_WEIGHT = 1e-15
 NODE_SCALES = 4
 JITTER = 1e-12
 RIDGE, RIDGE_MOST = 1e-11, 1e-7  # RIDGE degree^4: a faint smoothness prior on log q

@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from fitbo.checks import whole
-from fitbo.entropy.protocol import PAIR_BLOCK, Gradient, flatten, restore, shares
+from fitbo.entropy.protocol import PAIR_BLOCK, Gradient, centred, restore, shares
 from fitbo.mixture import LOG_2PI, Array, Mixture
 
 
@@ -47,9 +47,8 @@ class MC:
         return self._evaluate(mixture, gradient=True)
 
     def _evaluate(self, mixture: Mixture, gradient: bool) -> Gradient:
-        means, variances, weights = flatten(mixture)
-        scale = np.sqrt(variances.max(1, keepdims=True))
-        m, s = (means - means[:, :1]) / scale, np.sqrt(variances) / scale
+        m, variances, weights, scale = centred(mixture)
+        s = np.sqrt(variances) / scale
         value = np.zeros(len(m))
         shape = m.shape if gradient else (0, 0)
         by_mean, by_deviation = np.zeros(shape), np.zeros(shape)

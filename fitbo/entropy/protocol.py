@@ -11,6 +11,7 @@ from fitbo.mixture import Array, Mixture
 
 Gradient = tuple[Array, Array, Array]
 
+NEGLIGIBLE_WEIGHT = 1e-15
 PAIR_BLOCK = 1 << 16  # pairs of components evaluated at once: half a megabyte an array
 
 
@@ -40,6 +41,24 @@ def flatten(mixture: Mixture) -> Gradient:
         mixture.variances.reshape(shape),
         np.ascontiguousarray(mixture.weights).reshape(shape),
     )
+
+
+def centred(mixture: Mixture) -> tuple[Array, Array, Array, Array]:
+    """means, variances and weights (B, M), and a scale (B, 1), for sums over pairs of components.
+
+    The means are from the heaviest component's, beside which a far one's rounding does no harm, and
+    in units of the scale, the largest deviation; the variances as they are. A component without
+    weight is put where the heaviest is.
+    """
+    means, variances, weights = flatten(mixture)
+    heaviest = weights.argmax(1)[:, None]
+    centre = np.take_along_axis(means, heaviest, 1)
+    absent = weights <= NEGLIGIBLE_WEIGHT
+    if absent.any():
+        means = np.where(absent, centre, means)
+        variances = np.where(absent, np.take_along_axis(variances, heaviest, 1), variances)
+    scale = np.sqrt(variances.max(1, keepdims=True))
+    return (means - centre) / scale, variances, weights, scale
 
 
 def restore(mixture: Mixture, values: Any) -> Any:

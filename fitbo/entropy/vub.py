@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fitbo.entropy.protocol import Gradient, flatten, pair_blocks, restore, shares
+from fitbo.entropy.protocol import Gradient, centred, pair_blocks, restore, shares
 from fitbo.mixture import LOG_2PI, Array, Mixture
 
 
@@ -37,9 +37,8 @@ class VUB:
         return self._evaluate(mixture, gradient=True)
 
     def _evaluate(self, mixture: Mixture, gradient: bool) -> Gradient:
-        means, variances, weights = flatten(mixture)
-        scale = np.sqrt(variances.max(1, keepdims=True))
-        m, v = (means - means[:, :1]) / scale, variances / scale**2
+        m, variances, weights, scale = centred(mixture)
+        v = variances / scale**2
         value = 0.5 * LOG_2PI + np.log(scale[:, 0])
         shape = m.shape if gradient else (0, 0)
         by_mean, by_variance = np.zeros(shape), np.zeros(shape)

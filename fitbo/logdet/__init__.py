@@ -21,7 +21,7 @@ import numpy as np
 from fitbo.checks import one_of, whole
 
 # Under other names, so that fitbo.logdet.meme and its like stay the modules.
-from fitbo.logdet.bounds import Bounds, resolve
+from fitbo.logdet.bounds import resolve
 from fitbo.logdet.chebyshev import chebyshev as by_chebyshev
 from fitbo.logdet.cholesky import cholesky as by_cholesky
 from fitbo.logdet.deflation import Deflated
@@ -118,12 +118,10 @@ def logdet(
         return (value, info) if return_info else value
     known = 0.0
     if deflation:
-        # An upper bound of K is one of S, and so is a lower one.
         given = resolve(whole, bounds, rng)
         whole = Deflated(whole, deflation)
         known = float(np.log(whole.pivots).sum())
-        trace = float(whole.diagonal().sum())  # of a positive matrix, at least its norm
-        limits = Bounds(given.lower, max(min(given.upper, trace), given.lower))
+        limits = whole.bounds(given)
     else:
         limits = resolve(whole, bounds, rng)
     options: dict[str, Any] = {}

@@ -6,15 +6,17 @@ After k pivots p_1..p_k, each the largest diagonal entry that is left,
 
 with d_i the pivots and S = K_22 - W W^T the Schur complement, W = K_21 L_11^-T. S is positive
 definite of size n - k, its largest eigenvalue is no larger than K's (for kernels, much smaller) and
-its smallest no smaller, so a lower bound for K holds for S. k columns of K are read, and each is
-counted as a product.
+its smallest no smaller, so a lower bound for K holds for S, and S's trace bounds it from above: but
+for the rounding of the difference, which is of K's size and not of S's (``bounds``). k columns of K
+are read, and each is counted as a product.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from fitbo.logdet.operator import Operator, indefinite
+from fitbo.logdet.bounds import Bounds
+from fitbo.logdet.operator import LOOSE, ROUNDING, Operator, indefinite
 from fitbo.mixture import Array
 
 
@@ -34,7 +36,17 @@ class Deflated(Operator):
         block = whole.matrix[rest][:, rest]
         super().__init__(len(rest), lambda v: block @ v - self.factor @ (self.factor.T @ v))
         self._block, self._sparse = block, whole.sparse
-        self.products = rank
+        self.products = whole.products + rank
+
+    def bounds(self, given: Bounds) -> Bounds:
+        """Of S, from those of K, and what its products err by; an error if S is but rounding."""
+        unit = float(np.finfo(np.float64).eps) * given.upper
+        trace = float(self.diagonal().sum())
+        if trace <= self.n * unit:
+            raise indefinite(f"a remainder of trace {trace:.3g} after {len(self.pivots)} pivots")
+        upper = max(min(given.upper, trace), given.lower) + LOOSE * unit
+        self.rounding = max(ROUNDING, LOOSE * unit / upper)
+        return Bounds(max(0.0, given.lower - LOOSE * unit), upper)
 
     def diagonal(self) -> Array:
         return np.asarray(self._block.diagonal()) - np.einsum("ik,ik->i", self.factor, self.factor)

@@ -111,14 +111,19 @@ def _radau(diagonal: Array, off: Array, link: float, lower: float) -> tuple[Arra
     The new corner is lower + link^2 e_k.(T - lower)^-1 e_k, whose last factor is 1 / delta_k with
     the pivots delta_i = alpha_i - lower - beta_{i-1}^2 / delta_{i-1} of T - lower.
     """
-    pivot = diagonal[0] - lower
-    for a, b in zip(diagonal[1:], off, strict=True):
-        pivot = a - lower - b * b / pivot
-    if pivot <= 0:
-        raise ValueError(
-            f"bounds[0] must lie below the spectrum, got {lower:.3g}, above a Ritz value; lower it"
-        )
+    pivot, link_before = np.inf, 0.0
+    for a, b in zip(diagonal, np.append(off, 0.0), strict=True):
+        pivot = a - lower - link_before**2 / pivot
+        if pivot <= 0:  # by Sylvester's law, each one that is not positive is a Ritz value below
+            raise _above_the_spectrum(lower)
+        link_before = b
     return np.append(diagonal, lower + link * link / pivot), np.append(off, link)
+
+
+def _above_the_spectrum(lower: float) -> ValueError:
+    return ValueError(
+        f"bounds[0] must lie below the spectrum, got {lower:.3g}, above a Ritz value; lower it"
+    )
 
 
 def positive(theta: Array, weights: Array) -> Array:
@@ -133,6 +138,13 @@ def positive(theta: Array, weights: Array) -> Array:
     return np.maximum(theta, 0.01 * floor)
 
 
+def no_lower(theta: Array, weights: Array, lower: float, rounding: float) -> Array:
+    """theta, none below ``lower``; an error where one that counts is, by more than rounding."""
+    if theta[weights > 0].min() < lower - rounding * theta.max():
+        raise _above_the_spectrum(lower)
+    return np.maximum(theta, lower)
+
+
 def lanczos(
     operator: Operator,
     n_moments: int,
@@ -144,7 +156,7 @@ def lanczos(
     n = operator.n
     quadrature = ritz(operator, (n_moments + 1) // 2, n_probes, rng)
     theta, weights = quadrature.nodes()
-    theta = positive(theta, weights)
+    theta = no_lower(positive(theta, weights), weights, bounds.lower, operator.rounding)
     values = n * (weights * np.log(theta)).sum(1)
     low: float | None = None
     if bounds.lower > 0:

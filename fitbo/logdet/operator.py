@@ -21,6 +21,8 @@ from scipy.sparse.linalg import LinearOperator
 from fitbo.mixture import Array
 
 SYMMETRY = 1e-8  # relative to the largest entry: what assembly in double precision leaves
+ROUNDING = 1e-9  # relative, of moments from products in double precision
+LOOSE = 100  # units of rounding that a coarser type may leave, in either
 
 
 @dataclass
@@ -28,12 +30,14 @@ class Operator:
     """K as a counted block product, with its entries where it has any.
 
     ``matrix`` is the ndarray or CSR array behind it, None for a LinearOperator; the methods
-    ``diagonal`` and ``squared_norm`` then answer None.
+    ``diagonal`` and ``squared_norm`` then answer None. ``rounding`` is the relative error that
+    moments of its products may have.
     """
 
     n: int
     multiply: Callable[[Array], Array]
     matrix: Any = None
+    rounding: float = ROUNDING
     shape: tuple[int, int] = field(init=False)
     products: int = field(default=0, init=False)
 
@@ -87,6 +91,7 @@ def as_operator(K: Any) -> Operator:
     matrix: Any = K if sparse else np.asarray(K)
     _check_shape(matrix)
     _check_real(matrix.dtype)
+    loose = _loose(matrix.dtype)
     if sparse:
         matrix = sp.csr_array(matrix).astype(np.float64)
         matrix.sum_duplicates()
@@ -97,7 +102,7 @@ def as_operator(K: Any) -> Operator:
         raise ValueError(f"K must be finite, got NaN or inf in shape {matrix.shape}")
     top = float(abs(entries).max()) if entries.size else 0.0
     asymmetry = abs(matrix - matrix.T).max()
-    if asymmetry > SYMMETRY * top:
+    if asymmetry > max(SYMMETRY, loose) * top:
         raise ValueError(
             f"K must be symmetric, got K_ij - K_ji of up to {asymmetry:.2g}; "
             "pass (K + K.T) / 2 if that is what you mean"
@@ -119,17 +124,24 @@ def indefinite(evidence: str) -> ValueError:
 
 def _matrix_free(K: LinearOperator) -> Operator:
     _check_shape(K)
-    _check_real(np.dtype(K.dtype) if K.dtype is not None else np.dtype(np.float64))
-    out = Operator(K.shape[0], K.matmat)
+    dtype = np.dtype(K.dtype) if K.dtype is not None else np.dtype(np.float64)
+    _check_real(dtype)
+    loose = _loose(dtype)
+    out = Operator(K.shape[0], K.matmat, rounding=max(ROUNDING, loose))
     x, y = np.random.default_rng(0).standard_normal((2, out.n))
     image = out @ np.column_stack([x, y])
     if not np.isfinite(image).all():
         raise ValueError("a product with K must be finite, got NaN or inf; look at K's entries")
     scale = np.linalg.norm(image) * np.linalg.norm(x)
-    if abs(y @ image[:, 0] - x @ image[:, 1]) > SYMMETRY * scale:
+    if abs(y @ image[:, 0] - x @ image[:, 1]) > max(SYMMETRY, loose) * scale:
         raise ValueError("K must be symmetric, got x.(K y) unlike y.(K x) for random x and y")
     out.products = 0  # validation is not part of any method's cost
     return out
+
+
+def _loose(dtype: np.dtype) -> float:
+    """The rounding of entries or products that are of this type."""
+    return LOOSE * float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
 
 
 def _check_shape(K: Any) -> None:

@@ -37,7 +37,7 @@ from numpy.polynomial.chebyshev import chebvander
 
 from fitbo.logdet.bounds import Bounds
 from fitbo.logdet.info import LogdetInfo, SpectralDensity
-from fitbo.logdet.lanczos import KRYLOV, positive, ritz
+from fitbo.logdet.lanczos import KRYLOV, no_lower, positive, ritz
 from fitbo.logdet.operator import Operator
 from fitbo.maxent import Basis, solve
 from fitbo.maxent.levenberg import levenberg
@@ -203,7 +203,7 @@ def _run(
     operator: Operator, steps: int, n_probes: int, bounds: Bounds, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     theta, weights = ritz(operator, steps, n_probes, rng).nodes()
-    return np.maximum(positive(theta, weights), bounds.lower), weights
+    return no_lower(positive(theta, weights), weights, bounds.lower, operator.rounding), weights
 
 
 def _standard_error(

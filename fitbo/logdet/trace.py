@@ -36,7 +36,6 @@ from fitbo.maxent.basis import chebyshev_coefficients
 from fitbo.mixture import Array
 
 BLOCK = 1 << 24  # numbers in a block of probes: 128 MB
-ROUNDING = 1e-9
 
 
 def probe_blocks(
@@ -64,7 +63,7 @@ def chebyshev_moments(
     """z.T_i(A) z / n for i = 0..m and every probe, (d, m + 1); ceil(m / 2) products each."""
     blocks = [_block(operator, bounds, z, m) for z in probe_blocks(operator.n, n_probes, rng)]
     moments = np.concatenate(blocks)
-    check_support(moments.mean(0), bounds)
+    check_support(moments.mean(0), bounds, operator.rounding)
     return moments
 
 
@@ -106,11 +105,12 @@ def in_family(chebyshev: Array, family: str) -> Array:
     return chebyshev @ chebyshev_coefficients(family, chebyshev.shape[-1] - 1).T
 
 
-def check_support(mu: Array, bounds: Bounds) -> None:
+def check_support(mu: Array, bounds: Bounds, rounding: float) -> None:
     """An error if no spectrum within the bounds has these Chebyshev moments.
 
     A measure on [-1, 1] has E[(1 +- u) p(u)^2] >= 0 for every polynomial p, that is, positive
-    semidefinite matrices E[(1 +- u) T_i T_j]. The sign that fails tells the end.
+    semidefinite matrices E[(1 +- u) T_i T_j]. The sign that fails tells the end. ``rounding`` is
+    the share of the largest moment by which they may err.
     """
     k = (len(mu) - 2) // 2
     if k < 0:
@@ -121,7 +121,7 @@ def check_support(mu: Array, bounds: Bounds) -> None:
         r = np.arange(2 * k + 1)
         weighed = mu[r] + sign * 0.5 * (mu[r + 1] + mu[abs(r - 1)])
         matrix = 0.5 * (weighed[i[:, None] + i] + weighed[abs(i[:, None] - i)])
-        if np.linalg.eigvalsh(matrix)[0] < -ROUNDING * max(1.0, abs(matrix).max()):
+        if np.linalg.eigvalsh(matrix)[0] < -rounding * max(1.0, abs(matrix).max()):
             edge = bounds.lower if end == "below" else bounds.upper
             if end == "below" and bounds.lower == 0:
                 raise indefinite("moments that only a matrix with negative eigenvalues can have")

@@ -39,6 +39,7 @@ from fitbo.mixture import Array
 
 Prior = Callable[[Array], Array]
 TINY = 1e-300  # where a prior vanishes its logarithm must not
+STRAY = 1e-9  # mass of a density that may be there all the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +108,8 @@ def solve(
 ) -> MaxEntDensity:
     """Damped Newton on the dual of every problem at once. moments: (..., m + 1), mu_0 = 1.
 
-    prior           maps u (G,) to q0(u) >= 0, (G,) or (..., G); its scale does not matter
+    prior           maps u (G,) to q0(u) >= 0, (G,) or (..., G). Its scale is of no matter to the
+                    density and its entropy; the dual is the larger by the log of it
     jitter          added to the Hessian's diagonal (the paper's 1e-8): the path, not the solution
     ridge           a number or (m,): adds sum_i ridge_i a_i^2 / 2 to the dual, which lets moment i
                     err by ridge_i a_i and bounds the solution even where the moments are at the
@@ -151,7 +153,13 @@ def solve(
         state = _newton(dual, jitter, tol, gap, max_iterations)
     mean = basis.hessian(state.expectations)[0]
     residual = abs(dual.mu - mean).max(0)
-    prior_term = 0.0 if log_q0 is None else w @ (dual.density(state.a) * log_q0)
+    converged = (residual <= tol) | (abs(state.decrement) <= gap)
+    prior_term: Array | float = 0.0
+    if log_q0 is not None:
+        q = dual.density(state.a)
+        prior_term = w @ (q * log_q0)
+        # Mass where the prior has none: no density under it has these moments.
+        converged &= w @ (q * (log_q0 <= np.log(TINY))) <= max(tol, STRAY)
     return MaxEntDensity(
         basis=basis,
         multipliers=(state.a - _first(len(mean))).T.reshape(mu.shape),
@@ -160,7 +168,7 @@ def solve(
         residual=residual.reshape(lead),
         gap=state.decrement.reshape(lead),
         iterations=state.iterations.reshape(lead),
-        converged=((residual <= tol) | (abs(state.decrement) <= gap)).reshape(lead),
+        converged=converged.reshape(lead),
         prior=prior,
     )
 

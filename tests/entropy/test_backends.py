@@ -242,3 +242,34 @@ def test_bad_input_is_one_clear_error(make, message: str) -> None:
 
 def test_registry_names() -> None:
     assert list(BACKENDS) == ["quad", "mm", "mc", "vub", "huber", "meme", "memel", "memec"]
+
+
+@pytest.mark.parametrize("backend", [VUB(), Huber(), MC(1000)])
+def test_a_far_component_may_come_first(backend) -> None:
+    """Its rounding must not be that of all the others."""
+    far, near = [1e17], [0.0, 3.0]
+    first = Mixture(far + near, np.ones(3), [1e-3, 0.4995, 0.4995])
+    last = Mixture(near + far, np.ones(3), [0.4995, 0.4995, 1e-3])
+    tolerance = 0.3 if isinstance(backend, MC) else 1e-12  # strata fall otherwise
+    assert_allclose(backend(first), backend(last), atol=tolerance)
+    if backend.upper_bound:
+        assert backend(first) > Quad()(Mixture(near, np.ones(2))) * 0.999
+
+
+@pytest.mark.parametrize("backend", [VUB(), Huber(), MC()])
+@pytest.mark.parametrize("absent", [(1e80, 1.0), (0.0, 1e-200), (0.0, 1e200)])
+def test_a_component_without_weight_changes_nothing(backend, absent: tuple[float, float]) -> None:
+    mean, variance = absent
+    without = Mixture([0.0, 3.0], np.ones(2))
+    value, *gradient = backend.value_and_grad(
+        Mixture([mean, 0.0, 3.0], [variance, 1.0, 1.0], [0.0, 0.5, 0.5])
+    )
+    expected, *slopes = backend.value_and_grad(without)
+    assert_allclose(value, expected, rtol=1e-12)
+    for found, slope in zip(gradient, slopes, strict=True):
+        assert_allclose(found, [0.0, *slope], atol=1e-12)
+
+
+def test_quad_refuses_a_spike_that_it_cannot_see() -> None:
+    with pytest.raises(ValueError, match="quad needs deviations of at least 1e-14"):
+        Quad()(Mixture([0.0, 3.0, 1.0], [1.0, 1.0, 1e-34], [0.4, 0.4, 0.2]))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.sparse.linalg import LinearOperator
 
+from fitbo.logdet import logdet
 from fitbo.logdet.bounds import Bounds, gershgorin, lanczos_ends, resolve
 from fitbo.logdet.deflation import Deflated
 from fitbo.logdet.lanczos import ritz
@@ -201,3 +203,60 @@ def test_plan_spends_no_more_than_it_has(n: int) -> None:
             assert short >= 1
             assert short * steps + long * long_steps <= n_probes * -(-n_moments // 2)
             assert max(steps, long_steps) <= n
+
+
+def single(matrix: np.ndarray) -> LinearOperator:
+    """The same matrix behind products in single precision."""
+    coarse = matrix.astype(np.float32)
+
+    def product(v: np.ndarray) -> np.ndarray:
+        return coarse @ v.astype(np.float32)
+
+    return LinearOperator(matrix.shape, matvec=product, matmat=product, dtype=np.float32)
+
+
+@pytest.mark.parametrize("method", ["meme", "chebyshev", "taylor", "omxnt", "lanczos"])
+def test_products_in_single_precision(method: str) -> None:
+    """As good as those in double, but for their own rounding."""
+    matrix = with_spectrum(np.geomspace(0.5, 3.0, 60))
+    of_double = LinearOperator(matrix.shape, matvec=lambda v: matrix @ v)
+    value = logdet(single(matrix), method, seed=0)
+    assert value == pytest.approx(logdet(of_double, method, seed=0), abs=2e-3)
+
+
+@pytest.mark.parametrize("options", [{"prior": "ritz"}, {"method": "lanczos", "n_moments": 4}])
+def test_a_lower_bound_above_the_spectrum_is_refused(options: dict) -> None:
+    logdet(K, bounds=(EIGENVALUES[0], None), seed=0, **options)
+    for lower in (1.2 * EIGENVALUES[20], EIGENVALUES[40], 2.9):
+        with pytest.raises(ValueError, match="must lie below the spectrum"):
+            logdet(K, bounds=(lower, None), seed=0, **options)
+
+
+def test_a_run_that_has_ended_does_not_hide_a_wrong_bound() -> None:
+    """Signs are the eigenvectors of this one: the first step is the last."""
+    with pytest.raises(ValueError, match="must lie below the spectrum"):
+        logdet(np.array([[2.0, 1], [1, 2]]), "lanczos", n_probes=3, seed=1, bounds=(1.5, None))
+
+
+@pytest.mark.parametrize("rank", [20, 40, 80, 150, 250])
+def test_a_right_lower_bound_is_right_of_the_remainder_too(rank: int) -> None:
+    """Where K is a million times larger than what is left, and so is its rounding."""
+    x = np.random.default_rng(0).standard_normal((300, 1))
+    matrix = np.exp(-((x - x.T) ** 2)) + 1e-8 * np.eye(300)
+    truth = np.linalg.slogdet(matrix)[1]
+    value, info = logdet(
+        matrix, n_probes=20, deflation=rank, bounds=(1e-8, None), seed=0, return_info=True
+    )
+    assert value == pytest.approx(truth, abs=5 * info.standard_error + 1e-3)
+
+
+@pytest.mark.parametrize("method", ["meme", "chebyshev", "taylor", "omxnt", "lanczos"])
+def test_a_singular_matrix_has_no_remainder(method: str) -> None:
+    with pytest.raises(ValueError, match="positive definite, got a remainder of trace"):
+        logdet(np.ones((3, 3)), method, deflation=1, seed=0)
+
+
+def test_products_for_the_bounds_count_when_deflating_too() -> None:
+    plain = logdet(K, bounds="lanczos", seed=0, return_info=True)[1].products
+    deflated = logdet(K, bounds="lanczos", deflation=5, seed=0, return_info=True)[1].products
+    assert deflated == plain + 5

@@ -233,3 +233,20 @@ def test_solve_spd_against_lapack(n: int, b: int) -> None:
 def test_bad_input(moments: object, options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         solve(moments, **{"basis": "power", **options})  # type: ignore[arg-type]
+
+
+def test_moments_that_no_density_under_the_prior_has_do_not_converge() -> None:
+    """A mean of -1/2, where the prior lives on u > 0."""
+
+    def right(u: np.ndarray) -> np.ndarray:
+        return (u > 0).astype(np.float64)
+
+    assert not solve([1.0, -0.5], "legendre", prior=right).converged
+    assert solve([1.0, 0.4], "legendre", prior=right).converged
+
+
+def test_the_scale_of_a_prior_shows_in_the_dual_alone() -> None:
+    plain = solve([1.0, 0.2], "legendre", prior=lambda u: np.exp(-u))
+    thousandfold = solve([1.0, 0.2], "legendre", prior=lambda u: 1e3 * np.exp(-u))
+    assert thousandfold.entropy == pytest.approx(plain.entropy, abs=1e-9)
+    assert thousandfold.dual == pytest.approx(plain.dual + np.log(1e3), abs=1e-9)
