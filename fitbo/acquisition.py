@@ -35,27 +35,14 @@ import numpy as np
 from fitbo.checks import finite, one_of
 from fitbo.entropy.protocol import Gradient
 from fitbo.improvement import log_improvement, probability
-from fitbo.information import Acquisition as Acquisition
-from fitbo.information import InformationGain as InformationGain
-from fitbo.information import average
-from fitbo.information import information_gain as information_gain
+from fitbo.information import Acquisition, InformationGain, average, information_gain
 from fitbo.mixture import Array, Mixture
 from fitbo.normal import truncation_gain
 
 
-class _Averaged:
-    """``alpha = sum_j w_j a(m_j, v_j)`` for an acquisition ``a`` of one Gaussian."""
-
-    def _of_component(self, m: Array, s: Array) -> Gradient:
-        """a, da/dm and da/dv for components of mean m and deviation s, (..., M) each."""
-        raise NotImplementedError
-
-    def __call__(self, mixture: Mixture) -> Array:
-        return average(mixture, self._of_component(mixture.means, mixture.deviations)[0])
-
-    def value_and_grad(self, mixture: Mixture) -> Gradient:
-        a, by_m, by_v = self._of_component(mixture.means, mixture.deviations)
-        return average(mixture, a), mixture.weights * by_m, mixture.weights * by_v
+def _averaged(mixture: Mixture, a: Array, by_m: Array, by_v: Array) -> Gradient:
+    """``alpha = sum_j w_j a(m_j, v_j)`` from a, da/dm and da/dv of each component, (..., M)."""
+    return average(mixture, a), mixture.weights * by_m, mixture.weights * by_v
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +106,7 @@ class ProbabilityOfImprovement(_Improvement):
     """``P(f < best)``."""
 
     def value_and_grad(self, mixture: Mixture) -> Gradient:
-        value, by_m, by_v = self._of_components(probability, mixture)
-        return average(mixture, value), mixture.weights * by_m, mixture.weights * by_v
+        return _averaged(mixture, *self._of_components(probability, mixture))
 
 
 @dataclass(frozen=True)
@@ -149,7 +135,7 @@ class LowerConfidenceBound:
 
 
 @dataclass(frozen=True, eq=False)
-class MaxValueEntropySearch(_Averaged):
+class MaxValueEntropySearch:
     """MES [1] for minimisation, each sample j with its own minimum eta_j (a scalar serves all).
 
     To learn that the minimum is eta is to learn that y > eta. A Gaussian truncated to (eta, inf)
@@ -168,12 +154,16 @@ class MaxValueEntropySearch(_Averaged):
         finite("eta", self.eta)
         object.__setattr__(self, "eta", np.array(self.eta, dtype=np.float64))
 
-    def _of_component(self, m: Array, s: Array) -> Gradient:
+    def __call__(self, mixture: Mixture) -> Array:
+        return self.value_and_grad(mixture)[0]
+
+    def value_and_grad(self, mixture: Mixture) -> Gradient:
+        m, s = mixture.means, mixture.deviations
         if self.eta.shape not in ((), m.shape[-1:]):
             raise ValueError(f"eta must have shape ({m.shape[-1]},), got {self.eta.shape}")
         gamma = (m - self.eta) / s
         a, slope = truncation_gain(gamma)
-        return a, slope / s, -gamma * slope / (2 * s * s)
+        return _averaged(mixture, a, slope / s, -gamma * slope / (2 * s * s))
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,3 +228,19 @@ def acquisition(name: str, **facts: Any) -> Acquisition:
     if missing:
         raise ValueError(f"acquisition {name!r} needs {', '.join(missing)}, got {sorted(facts)}")
     return kind(**{f.name: facts[f.name] for f in asked if f.name in facts})
+
+
+__all__ = [
+    "ACQUISITIONS",
+    "Acquisition",
+    "ExpectedImprovement",
+    "InformationGain",
+    "LogExpectedImprovement",
+    "LowerConfidenceBound",
+    "MaxValueEntropySearch",
+    "ProbabilityOfImprovement",
+    "Random",
+    "Thompson",
+    "acquisition",
+    "information_gain",
+]

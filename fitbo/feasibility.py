@@ -40,6 +40,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from fitbo.mixture import LOG_2PI, Array
+from fitbo.normal import phi
 from fitbo.space import Space
 
 MEAN, MEAN_VARIANCE = 1.0, 1.0  # before any data P(success) = Phi(1/sqrt(2)) = 0.76
@@ -97,7 +98,7 @@ class Success:
             return value, np.empty((0, 0))
         # dz = sum_n c_n dk_n with c = a/spread + m kR/spread^3, and dk_n = -sum_g A_g rho_gn q_g
         # (u - u_n); the hypotheses differ in c and A only, so their sum over s comes first.
-        density = self.weights[:, None] * np.exp(-0.5 * (z * z + LOG_2PI))
+        density = self.weights[:, None] * phi(z)
         c = self.a[:, None] / spread[:, :, None] + (m / spread**3)[:, :, None] * kR
         mixed = np.einsum("sb,sbn,sg->gbn", density, c, self.amplitudes)
         pull = np.einsum("gbn,bnd->gbd", mixed * rho, step)

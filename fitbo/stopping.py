@@ -24,12 +24,10 @@ from fitbo.acquisition import ExpectedImprovement
 from fitbo.feasibility import Success, Weighted
 from fitbo.fit import Fit
 from fitbo.improvement import log_improvement
-from fitbo.propose import Clock, Worth, incumbents, thinned
+from fitbo.propose import MAX_ROUNDS, N_STARTS, Clock, Worth, incumbents, thinned
 from fitbo.search import search
 from fitbo.space import Space
 from fitbo.surrogate import Parabola
-
-N_STARTS, MAX_ROUNDS = 5, 20
 
 
 def expected_improvement(

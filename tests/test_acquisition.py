@@ -251,7 +251,6 @@ def test_max_value_entropy_search_to_fifty_digits(gamma):
         value, slope = float(a(mpmath.mpf(gamma))), float(mpmath.diff(a, mpmath.mpf(gamma)))
     got, by_mean, _ = MaxValueEntropySearch(np.array([0.0])).value_and_grad(Mixture([gamma], [1.0]))
     assert got == pytest.approx(value, rel=1e-12)
-    # 1 - t q/R is 2/t^2: its relative error grows as t^2.
     assert by_mean[0] == pytest.approx(slope, rel=1e-11)
 
 

@@ -29,12 +29,13 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
+from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import ArrayLike
 
 from fitbo.logdet.bounds import Bounds
 from fitbo.logdet.info import LogdetInfo, SpectralDensity
 from fitbo.logdet.operator import Operator
-from fitbo.logdet.trace import chebyshev_moments, in_family
+from fitbo.logdet.trace import SEEN, chebyshev_moments, in_family, regressed_log, standard_error
 from fitbo.maxent import Basis, MaxEntDensity, solve
 from fitbo.maxent.basis import lobatto
 from fitbo.mixture import Array
@@ -53,7 +54,6 @@ RIDGES = (1e-8, 1e-10, 1e-12)
 REFINED = 4
 TOLERANCE = 1e-10
 EASY, MAX_ITERATIONS = 40, 150
-SEEN = 1e-5  # directions of less deviation are the ridge's to decide, not the moments'
 
 
 @dataclass(frozen=True)
@@ -195,10 +195,6 @@ def meme(
 
 def _standard_error(spectrum: SpectralDensity, bounds: Bounds, moments: Array, n: int) -> float:
     """Scatter over probes of the regression of log lambda on the moments, (d, m + 1)."""
-    n_probes, size = moments.shape
-    if n_probes < 2:
-        return float("nan")
-    phi = np.polynomial.chebyshev.chebvander(bounds.to_unit(spectrum.points), size - 1)
-    root = np.sqrt(spectrum.masses)
-    fit = np.linalg.lstsq(phi * root[:, None], np.log(spectrum.points) * root, rcond=SEEN)[0]
-    return float(n * (moments @ fit).std(ddof=1) / np.sqrt(n_probes))
+    phi = chebvander(bounds.to_unit(spectrum.points), moments.shape[1] - 1)
+    fit = regressed_log(spectrum.points, spectrum.masses, phi, SEEN)
+    return n * standard_error(moments @ fit)

@@ -14,13 +14,14 @@ from __future__ import annotations
 import time
 
 import numpy as np
+from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import ArrayLike
 
 from fitbo.logdet.bounds import Bounds
 from fitbo.logdet.info import LogdetInfo, SpectralDensity
 from fitbo.logdet.operator import Operator
 from fitbo.logdet.taylor import unit_powers
-from fitbo.logdet.trace import chebyshev_moments, standard_error
+from fitbo.logdet.trace import SEEN, chebyshev_moments, regressed_log, standard_error
 from fitbo.mixture import Array
 
 GRID = 1000
@@ -70,9 +71,7 @@ def omxnt(
     x, masses, residual = scale_iteratively(mu)
     seconds = time.perf_counter() - start
     points = bounds.upper * x
-    phi = np.polynomial.chebyshev.chebvander(2 * x - 1, n_moments)
-    root = np.sqrt(masses)
-    fit = np.linalg.lstsq(phi * root[:, None], np.log(points) * root, rcond=1e-5)[0]
+    fit = regressed_log(points, masses, chebvander(2 * x - 1, n_moments), SEEN)
     used = masses > 0
     entropy = -float(masses[used] @ np.log(masses[used] * len(x) / bounds.upper))
 

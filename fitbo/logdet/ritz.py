@@ -39,6 +39,7 @@ from fitbo.logdet.bounds import Bounds
 from fitbo.logdet.info import LogdetInfo, SpectralDensity
 from fitbo.logdet.lanczos import KRYLOV, no_lower, positive, ritz
 from fitbo.logdet.operator import Operator
+from fitbo.logdet.trace import regressed_log
 from fitbo.maxent import Basis, solve
 from fitbo.maxent.levenberg import levenberg
 from fitbo.mixture import Array
@@ -224,9 +225,8 @@ def _standard_error(
     runs alone, too few to show a scatter, so it is taken at its bound: for signs, the variance of
     z.f(K) z is at most 2 n E[f^2].
     """
-    root = np.sqrt(tilted)
     phi = chebvander(2 * x / upper - 1, degree)
-    fit = np.linalg.lstsq(phi * root[:, None], np.log(x) * root, rcond=RESOLVED)[0]
+    fit = regressed_log(x, tilted, phi, RESOLVED)
     rest = np.log(x) - phi @ fit
     n_probes = per_probe.shape[1]
     if n_probes < 4:

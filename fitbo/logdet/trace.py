@@ -27,8 +27,10 @@ The paper's 'random unit vectors' have E[z z^T] = I/n; signs have E[z z^T] = I.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fitbo.logdet.bounds import Bounds
 from fitbo.logdet.operator import Operator, indefinite
@@ -36,6 +38,7 @@ from fitbo.maxent.basis import chebyshev_coefficients
 from fitbo.mixture import Array
 
 BLOCK = 1 << 24  # numbers in a block of probes: 128 MB
+SEEN = 1e-5  # directions of less deviation are the ridge's to decide, not the moments'
 
 
 def probe_blocks(
@@ -128,6 +131,16 @@ def check_support(mu: Array, bounds: Bounds, rounding: float) -> None:
             raise ValueError(
                 f"bounds must hold the spectrum of K, got eigenvalues {end} {edge:.4g}; widen them"
             )
+
+
+def regressed_log(points: Array, masses: Array, phi: NDArray[Any], seen: float) -> Array:
+    """Coefficients of log lambda's regression on phi (G, m + 1) under the masses, (m + 1,).
+
+    What the moments say of the log-determinant, and so how their scatter becomes its own.
+    Directions of phi with less than a share ``seen`` of the largest deviation are left out.
+    """
+    root = np.sqrt(masses)
+    return np.linalg.lstsq(phi * root[:, None], np.log(points) * root, rcond=seen)[0]
 
 
 def standard_error(values: Array) -> float:
