@@ -95,6 +95,11 @@ class Study:
         return [(self._points([u])[0], reason) for u, reason in self._failed]
 
     @property
+    def taken(self) -> Array:
+        """Points told, pending and failed, in the cube, (k, dim)."""
+        return self._rows([*self._cube, *self._pending, *(u for u, _ in self._failed)])
+
+    @property
     def best_observed(self) -> tuple[Any, float]:
         """The lowest value told and where."""
         if not self._values:
@@ -205,8 +210,7 @@ class Study:
     @one_thread
     def _next(self) -> Array:
         """The next point of the cube, (d,)."""
-        pending = self._rows(self._pending)
-        avoid = self._rows([*self._cube, *self._pending, *(u for u, _ in self._failed)])
+        pending, avoid = self._rows(self._pending), self.taken
         if exhausted(self.space, avoid):
             raise nothing_left(self.space, avoid)
         if len(avoid) < self.n_initial or not self._values:

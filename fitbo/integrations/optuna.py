@@ -156,11 +156,9 @@ class FitboSampler(BaseSampler):
         n_told = len(ours.y)
         if n_told + len(ours.failures) < self._n_startup or n_told == 0:
             seed = [self._seed, STREAMS["design"]]
-            taken = ours.space.to_cube([*ours.X, *ours.pending, *(x for x, _ in ours.failures)])
-            taken = taken.reshape(-1, ours.space.dim)
             # By number and not by count: two processes at work at a time have two numbers.
             u = first_points(
-                ours.space, self._settings.design, self._n_startup, number, taken, seed
+                ours.space, self._settings.design, self._n_startup, number, ours.taken, seed
             )
             return dict(ours.space.from_cube(u))
         point = ours.ask()[0]

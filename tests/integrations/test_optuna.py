@@ -167,6 +167,16 @@ def test_a_finite_space_is_gone_through_before_anything_repeats() -> None:
     assert len(study.trials) == 10
 
 
+def test_a_trial_outside_the_space_does_not_count() -> None:
+    study = optuna.create_study(sampler=FitboSampler(seed=0, n_startup_trials=2, **SMALL))
+    study.enqueue_trial({"x": 5.0})
+    with pytest.warns(UserWarning, match="out of range"):
+        study.optimize(lambda t: t.suggest_float("x", 0, 1) ** 2, n_trials=5)
+    first, *rest = (t.params["x"] for t in study.trials)
+    assert first == 5
+    assert all(0 <= x <= 1 for x in rest)
+
+
 @pytest.mark.parametrize(
     "distribution",
     [
