@@ -33,7 +33,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 from optuna.samplers import BaseSampler, RandomSampler
-from optuna.search_space import IntersectionSearchSpace
+from optuna.search_space import intersection_search_space
 from optuna.study import Study as OptunaStudy
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
@@ -81,7 +81,6 @@ class FitboSampler(BaseSampler):
         self._n_startup = n_startup_trials
         self._seed = _drawn_seed() if seed is None else seed
         self._independent = independent_sampler or RandomSampler(seed=seed)
-        self._intersection = IntersectionSearchSpace()
         # The walkers of the last posterior, to start the next from; nothing depends on them but
         # the time that the next takes and its draws.
         self._ensemble: tuple[Space, Ensemble] | None = None
@@ -96,7 +95,9 @@ class FitboSampler(BaseSampler):
     ) -> dict[str, BaseDistribution]:
         """The parameters that all trials so far have had, and that have more than one value."""
         _refuse_several_objectives(study)
-        common = self._intersection.calculate(study)
+        # Afresh, for what IntersectionSearchSpace keeps is one study's, and it knows a study by an
+        # id that all studies in memory share.
+        common = intersection_search_space(study.get_trials(deepcopy=False))
         return {name: d for name, d in common.items() if not d.single()}
 
     def sample_relative(

@@ -177,6 +177,16 @@ def test_a_trial_outside_the_space_does_not_count() -> None:
     assert all(0 <= x <= 1 for x in rest)
 
 
+@pytest.mark.parametrize("names", ["xx", "xy"])
+def test_one_sampler_for_two_studies_in_memory(names: str) -> None:
+    sampler = FitboSampler(seed=0, n_startup_trials=2, **SMALL)
+    for name in names:
+        study = optuna.create_study(sampler=sampler)
+        study.optimize(lambda t, name=name: t.suggest_float(name, 0, 1) ** 2, n_trials=4)
+        assert [set(t.params) for t in study.trials] == 4 * [{name}]
+        assert [PROPOSED in t.system_attrs for t in study.trials] == [False, True, True, True]
+
+
 @pytest.mark.parametrize(
     "distribution",
     [
