@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,8 @@ class FitboSampler(BaseSampler):
         for name in ("seed", "n_initial"):
             if name in settings:
                 raise ValueError(f"{name} is the sampler's own: it is not one of the settings")
+        if seed is not None and not (isinstance(seed, Integral) and 0 <= seed < 2**32):
+            raise ValueError(f"seed must be None or an integer from 0 to 2**32 - 1, got {seed!r}")
         self._settings = Settings(n_initial=1, **settings)
         self._n_startup = n_startup_trials
         self._seed = _drawn_seed() if seed is None else seed

@@ -76,6 +76,16 @@ def test_a_seed_repeats_and_another_does_not() -> None:
     assert points(1) != points(2)
 
 
+def test_without_a_seed_no_two_samplers_are_alike() -> None:
+    def points() -> list[dict[str, Any]]:
+        study = optuna.create_study(sampler=FitboSampler(n_startup_trials=2, **SMALL))
+        study.optimize(mixed, n_trials=4)
+        return [t.params for t in study.trials]
+
+    ours, others = points(), points()
+    assert all(a != b for a, b in zip(ours, others, strict=True))
+
+
 DISTRIBUTIONS = {"x": FloatDistribution(0, 1), "n": IntDistribution(1, 5)}
 
 
@@ -219,6 +229,9 @@ def test_bad_input() -> None:
         FitboSampler(acquisition="eii")
     with pytest.raises(ValueError, match="n_initial is the sampler's own"):
         FitboSampler(n_initial=3)
+    for seed in (-1, 0.5, 2**32, "1"):
+        with pytest.raises(ValueError, match=r"seed must be None or an integer from 0 to 2\*\*32"):
+            FitboSampler(seed=seed, independent_sampler=optuna.samplers.RandomSampler())
 
 
 WORKER = """
