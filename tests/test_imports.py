@@ -73,7 +73,7 @@ ONLY_IN = {
         "study_report.py",
     },
     "distributed": {"executors.py"},
-    "optuna": {"integrations/optuna.py"},
+    "optuna": {"integrations/optuna.py", "integrations/optuna_trials.py"},
     "rich": {"display.py", "study_display.py", "cli.py", "cli_study.py"},
 }
 

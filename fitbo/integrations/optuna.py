@@ -21,39 +21,35 @@ every point of a finite space has been tried they are drawn at random: Optuna's 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.search_space import intersection_search_space
 from optuna.study import Study as OptunaStudy
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
+from fitbo.integrations.optuna_trials import (
+    PROPOSED,
+    Codec,
+    alike,
+    codec,
+    others_than,
+    point_of,
+    points_of,
+)
 from fitbo.sampling import Ensemble
 from fitbo.search import first_points
 from fitbo.settings import Settings
-from fitbo.space import Categorical, Exhausted, Integer, Parameter, Real, Space
+from fitbo.space import Exhausted, Space
 from fitbo.study import STREAMS, Study
 
-PROPOSED = "fitbo:proposed"  # system attribute: the point, in the values of our space
 ATTEMPTS = 4  # at a point that no other process has chosen at the same time, or one like it
-ALIKE = 0.01  # in every coordinate of the cube: minimisers of two posteriors of the same data
-STATES = (
-    TrialState.COMPLETE,
-    TrialState.FAIL,
-    TrialState.PRUNED,
-    TrialState.RUNNING,
-)
 
 
 class FitboSampler(BaseSampler):
@@ -112,7 +108,7 @@ class FitboSampler(BaseSampler):
             return {}
         codecs = {name: codec(distribution) for name, distribution in search_space.items()}
         space = Space({name: c.parameter for name, c in codecs.items()})
-        others = _others(study, trial)
+        others = others_than(study, trial)
         for _ in range(ATTEMPTS):
             ours = self._replayed(space, codecs, others, study.direction, trial.number)
             try:
@@ -125,10 +121,10 @@ class FitboSampler(BaseSampler):
             # Two processes that choose at one time do not see each other's choice. Each says what
             # it chose and only then looks: of two that chose alike at least one sees the other.
             study._storage.set_trial_system_attr(trial._trial_id, PROPOSED, point)
-            seen = _points(others, codecs, space)
-            others = _others(study, trial)
-            unseen = _points(others, codecs, space) - seen
-            if not any(_alike(space, point, dict(new)) for new in unseen):
+            seen = points_of(others, codecs, space)
+            others = others_than(study, trial)
+            unseen = points_of(others, codecs, space) - seen
+            if not any(alike(space, point, dict(new)) for new in unseen):
                 break
         return {name: c.decode(point[name]) for name, c in codecs.items()}
 
@@ -185,7 +181,7 @@ class FitboSampler(BaseSampler):
             ours.ensemble = self._ensemble[1]
         sign = -1.0 if direction == StudyDirection.MAXIMIZE else 1.0
         for trial in trials:
-            x = _point(trial, codecs, space)
+            x = point_of(trial, codecs, space)
             if x is None:
                 continue
             if trial.state == TrialState.COMPLETE:
@@ -199,68 +195,6 @@ class FitboSampler(BaseSampler):
             else:
                 ours.expect(x)
         return ours
-
-
-@dataclass(frozen=True)
-class Codec:
-    """A distribution of Optuna's as a parameter of ours, and the values there and back."""
-
-    parameter: Parameter
-    encode: Callable[[Any], Any]
-    decode: Callable[[Any], Any]
-
-
-def codec(distribution: BaseDistribution) -> Codec:
-    """Steps of a float become the integers that count them, and a category its choices' places."""
-    match distribution:
-        case FloatDistribution(low=low, high=high, step=None):
-            return Codec(Real(low, high, log=distribution.log), float, float)
-        case FloatDistribution(low=low, high=high, step=float(step)):
-            return Codec(
-                Integer(0, round((high - low) / step)),
-                lambda x: round((x - low) / step),
-                lambda i: float(min(low + i * step, high)),
-            )
-        case IntDistribution(low=low, high=high, step=step):
-            return Codec(Integer(low, high, log=distribution.log, step=step), int, int)
-        case CategoricalDistribution(choices=choices):
-            return Codec(
-                Categorical(tuple(range(len(choices)))),
-                lambda x: int(distribution.to_internal_repr(x)),
-                lambda k: choices[k],
-            )
-    raise ValueError(
-        f"the distribution must be a float's, an int's or a category's: {distribution}"
-    )
-
-
-def _others(study: OptunaStudy, trial: FrozenTrial) -> list[FrozenTrial]:
-    """All trials but this one, as the storage has them now."""
-    trials = study.get_trials(deepcopy=False, states=STATES)
-    return [t for t in trials if t.number != trial.number]
-
-
-def _points(
-    trials: Sequence[FrozenTrial], codecs: Mapping[str, Codec], space: Space
-) -> set[tuple[tuple[str, Any], ...]]:
-    """Where these trials are, those that are somewhere."""
-    found = [_point(trial, codecs, space) for trial in trials]
-    return {tuple(point.items()) for point in found if point is not None}
-
-
-def _alike(space: Space, a: Any, b: Any) -> bool:
-    return bool(abs(space.check(a) - space.check(b)).max() < ALIKE)
-
-
-def _point(trial: FrozenTrial, codecs: Mapping[str, Codec], space: Space) -> Any:
-    """Where the trial is, or None where that is not known or not of the space."""
-    point: Any = trial.system_attrs.get(PROPOSED)
-    if set(codecs) <= set(trial.params):
-        try:
-            point = {name: c.encode(trial.params[name]) for name, c in codecs.items()}
-        except ValueError:
-            return None
-    return point if point is not None and space.contains(point) else None
 
 
 def _refuse_several_objectives(study: OptunaStudy) -> None:

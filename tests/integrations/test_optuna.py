@@ -21,7 +21,8 @@ from optuna.distributions import (  # noqa: E402
 )
 from optuna.trial import TrialState, create_trial  # noqa: E402
 
-from fitbo.integrations.optuna import PROPOSED, FitboSampler, codec  # noqa: E402
+from fitbo.integrations.optuna import FitboSampler  # noqa: E402
+from fitbo.integrations.optuna_trials import PROPOSED, codec  # noqa: E402
 
 SMALL = {"n_samples": 16, "entropy": "mm"}
 optuna.logging.set_verbosity(optuna.logging.ERROR)
