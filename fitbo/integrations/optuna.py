@@ -14,8 +14,10 @@ so that any number of processes may work on one Optuna study:
   them, and then looks whether another process has proposed the same meanwhile;
 - trials without all parameters of the common search space, or with values outside it, do not count.
 
-The first trial of all, and parameters that not every trial has, go to ``independent_sampler``. When
-every point of a finite space has been tried they are drawn at random: Optuna's trials may repeat.
+The first trial of all, and parameters that not every trial has, go to ``independent_sampler``. If
+there are such parameters, a point of the common space does not decide a trial's value alone and is
+worth another visit: where that space is finite, ``drawn_again`` chooses among all of its points. So
+it does in any finite space whose points have all been tried.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from optuna.study import Study as OptunaStudy
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
+from fitbo.candidates import exhausted
 from fitbo.integrations.optuna_trials import (
     PROPOSED,
     Codec,
@@ -42,23 +45,31 @@ from fitbo.integrations.optuna_trials import (
     others_than,
     point_of,
     points_of,
+    vary_beyond,
 )
+from fitbo.mixture import Array
 from fitbo.sampling import Ensemble
 from fitbo.search import first_points
 from fitbo.settings import Settings
-from fitbo.space import Exhausted, Space
+from fitbo.space import Space
 from fitbo.study import STREAMS, Study
+from fitbo.threads import one_thread
 
 ATTEMPTS = 4  # at a point that no other process has chosen at the same time, or one like it
+FEW = 1024  # points of a finite space: among more a new one is much like one tried before
 
 
 class FitboSampler(BaseSampler):
     """Samples by fitbo's acquisition over the parameters that all trials share.
 
-    seed                  of all randomness; drawn if None
-    n_startup_trials      trials before the model chooses; but for the first they are a Sobol design
-    independent_sampler   for whatever is not in the common search space; uniform if None
-    settings              fields of ``fitbo.settings.Settings``, such as ``acquisition="logei"``
+    Only those are modelled: a conditional parameter, or one whose range changes, is left to the
+    independent sampler, and branches are compared by their mean, not by the best they could reach.
+
+    seed                        of all randomness; drawn if None
+    n_startup_trials            trials before the model chooses; but for the first they are a Sobol
+                                design
+    independent_sampler         for whatever is not in the common search space; uniform if None
+    settings                    fields of ``fitbo.settings.Settings``, as ``acquisition="logei"``
     """
 
     def __init__(
@@ -111,13 +122,7 @@ class FitboSampler(BaseSampler):
         others = others_than(study, trial)
         for _ in range(ATTEMPTS):
             ours = self._replayed(space, codecs, others, study.direction, trial.number)
-            try:
-                point = self._next(ours, trial.number)
-            except Exhausted:
-                rng = np.random.default_rng([self._seed, trial.number])
-                point = space.from_cube(space.place(rng.random((1, len(space.names)))))[0]
-                study._storage.set_trial_system_attr(trial._trial_id, PROPOSED, point)
-                break
+            point = self._next(ours, trial.number, vary_beyond(others, search_space))
             # Two processes that choose at one time do not see each other's choice. Each says what
             # it chose and only then looks: of two that chose alike at least one sees the other.
             study._storage.set_trial_system_attr(trial._trial_id, PROPOSED, point)
@@ -151,19 +156,26 @@ class FitboSampler(BaseSampler):
     ) -> None:
         self._independent.after_trial(study, trial, state, values)
 
-    def _next(self, ours: Study, number: int) -> dict[str, Any]:
-        """The design's point of this number at first, then the acquisition's."""
-        n_told = len(ours.y)
+    def _next(self, ours: Study, number: int, repeats: bool) -> dict[str, Any]:
+        """The design's point of this number at first, then the model's choice.
+
+        repeats   whether a point is worth another visit while others have had none
+        """
+        space, taken, n_told = ours.space, ours.taken, len(ours.y)
+        full = exhausted(space, taken)
         if n_told + len(ours.failures) < self._n_startup or n_told == 0:
-            seed = [self._seed, STREAMS["design"]]
             # By number and not by count: two processes at work at a time have two numbers.
-            u = first_points(
-                ours.space, self._settings.design, self._n_startup, number, ours.taken, seed
-            )
-            return dict(ours.space.from_cube(u))
-        point = ours.ask()[0]
+            if full:
+                return dict(space.from_cube(space.points[number % len(space.points)]))
+            design, seed = self._settings.design, [self._seed, STREAMS["design"]]
+            u = first_points(space, design, self._n_startup, number, taken, seed)
+            return dict(space.from_cube(u))
+        if full or (repeats and space.size <= FEW):
+            point = space.from_cube(drawn_again(ours))
+        else:
+            point = ours.ask()[0]
         if ours.ensemble is not None:
-            self._ensemble = ours.space, ours.ensemble
+            self._ensemble = space, ours.ensemble
         return dict(point)
 
     def _replayed(
@@ -195,6 +207,21 @@ class FitboSampler(BaseSampler):
             else:
                 ours.expect(x)
         return ours
+
+
+@one_thread
+def drawn_again(ours: Study) -> Array:
+    """The point of a finite space, tried or not, that is lowest in a draw of the posterior, (dim,).
+
+    Thompson's rule: what is surely worse is left alone, and what may be better is tried again, also
+    by several processes at once. A point takes part with its probability of success. The draw is
+    of the marginals, a point's value independent of its neighbours': it errs towards exploring.
+    """
+    U, rng, success = ours.space.points, ours.search_rng(), ours.success()
+    if success is not None:
+        succeeds = rng.random(len(U)) < success(U)
+        U = U[succeeds] if succeeds.any() else U
+    return U[np.argmin(ours.fit().surrogate.predict(U).sample(rng, 1))]
 
 
 def _refuse_several_objectives(study: OptunaStudy) -> None:

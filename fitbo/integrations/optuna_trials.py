@@ -70,6 +70,14 @@ def others_than(study: OptunaStudy, trial: FrozenTrial) -> list[FrozenTrial]:
     return [t for t in trials if t.number != trial.number]
 
 
+def vary_beyond(
+    trials: Sequence[FrozenTrial], search_space: Mapping[str, BaseDistribution]
+) -> bool:
+    """Whether something else than the parameters of the search space varied in these trials."""
+    found = {name for t in trials for name, d in t.distributions.items() if not d.single()}
+    return not found <= set(search_space)
+
+
 def points_of(
     trials: Sequence[FrozenTrial], codecs: Mapping[str, Codec], space: Space
 ) -> set[tuple[tuple[str, Any], ...]]:

@@ -21,8 +21,11 @@ from optuna.distributions import (  # noqa: E402
 )
 from optuna.trial import TrialState, create_trial  # noqa: E402
 
-from fitbo.integrations.optuna import FitboSampler  # noqa: E402
+from fitbo.integrations.optuna import FitboSampler, drawn_again  # noqa: E402
 from fitbo.integrations.optuna_trials import PROPOSED, codec  # noqa: E402
+from fitbo.settings import Settings  # noqa: E402
+from fitbo.space import Categorical, Space  # noqa: E402
+from fitbo.study import Study  # noqa: E402
 
 SMALL = {"n_samples": 16, "entropy": "mm"}
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -117,8 +120,6 @@ def test_running_and_failed_trials_are_respected() -> None:
     study.add_trial(done(0.1, 1, value=np.inf))
     sampler = study.sampler
     codecs = {name: codec(d) for name, d in DISTRIBUTIONS.items()}
-    from fitbo.space import Space
-
     space = Space({name: c.parameter for name, c in codecs.items()})
     ours = sampler._replayed(space, codecs, study.trials, study.direction, 99)
     assert len(ours.y) == 6
@@ -153,8 +154,8 @@ def test_of_two_that_choose_alike_at_one_time_one_chooses_again(
     chosen: list[Any] = []
     next_point = FitboSampler._next
 
-    def with_a_rival(sampler: Any, ours: Any, number: int) -> Any:
-        chosen.append(next_point(sampler, ours, number))
+    def with_a_rival(*args: Any) -> Any:
+        chosen.append(next_point(*args))
         if len(chosen) == 1:
             study._storage.set_trial_system_attr(other._trial_id, PROPOSED, chosen[0])
         return chosen[-1]
@@ -176,6 +177,56 @@ def test_a_finite_space_is_gone_through_before_anything_repeats() -> None:
     assert len({tuple(t.params.items()) for t in study.trials}) == 8
     study.optimize(objective, n_trials=2)  # and then Optuna may repeat
     assert len(study.trials) == 10
+
+
+def svm_or_forest(trial: Any) -> float:
+    if trial.suggest_categorical("k", ["svm", "rf"]) == "svm":
+        return 1 + (trial.suggest_float("C", 1e-3, 10, log=True) - 1) ** 2
+    return 100.0 + trial.suggest_int("d", 1, 9)
+
+
+def test_in_a_conditional_space_the_better_branch_is_tried_again() -> None:
+    study = optuna.create_study(sampler=FitboSampler(seed=0, n_startup_trials=6, **SMALL))
+    study.optimize(svm_or_forest, n_trials=20)
+    branches = [t.params["k"] for t in study.trials]
+    assert 2 <= branches[:6].count("svm") <= 4
+    assert branches[8:].count("svm") >= 11
+
+
+def test_a_finite_space_need_not_be_gone_through_when_more_decides() -> None:
+    def objective(trial: Any) -> float:
+        a, b = (trial.suggest_categorical(name, list(range(4))) for name in "ab")
+        return a + b + trial.suggest_float(f"x{a}", 0, 1)
+
+    study = optuna.create_study(sampler=FitboSampler(seed=0, n_startup_trials=8, **SMALL))
+    study.optimize(objective, n_trials=20)
+    points = [(t.params["a"], t.params["b"]) for t in study.trials]
+    assert len(set(points[:8])) >= 7  # the first of all may come again
+    assert len(set(points)) < 16
+    assert np.mean(np.sum(points[8:], axis=1)) < np.mean(np.sum(points[:8], axis=1)) - 0.5
+
+
+def test_where_values_are_noisy_an_exhausted_space_is_tried_again_where_it_is_low() -> None:
+    rng = np.random.default_rng(0)
+    study = optuna.create_study(sampler=FitboSampler(seed=0, n_startup_trials=3, **SMALL))
+    study.optimize(
+        lambda t: (t.suggest_int("n", 1, 4) - 3) ** 2 + 0.2 * rng.standard_normal(), n_trials=20
+    )
+    assert sum(t.params["n"] == 3 for t in study.trials[4:]) >= 10
+
+
+def test_what_fails_is_seldom_tried_again() -> None:
+    ours = Study(Space({"c": Categorical(("good", "bad", "broken"))}), Settings(n_samples=16))
+    for y in (0.0, 0.1, -0.1):
+        ours.tell({"c": "good"}, y)
+        ours.tell({"c": "bad"}, y + 5)
+        for _ in range(3):
+            ours.fail({"c": "broken"}, "no value")
+    found = []
+    for _ in range(20):
+        found.append(ours.space.from_cube(drawn_again(ours))["c"])
+        ours.fail({"c": "broken"}, "no value")  # another draw, of the same fit
+    assert found.count("good") >= 18
 
 
 def test_a_trial_outside_the_space_does_not_count() -> None:
@@ -213,8 +264,6 @@ def test_one_sampler_for_two_studies_in_memory(names: str) -> None:
     ids=str,
 )
 def test_values_travel_there_and_back(distribution: Any) -> None:
-    from fitbo.space import Space
-
     c = codec(distribution)
     space = Space({"p": c.parameter})
     for point in space.from_cube(space.place(np.linspace(0, 1, 41)[:, None])):
