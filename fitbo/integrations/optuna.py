@@ -22,6 +22,7 @@ it does in any finite space whose points have all been tried.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -57,6 +58,7 @@ from fitbo.threads import one_thread
 
 ATTEMPTS = 4  # at a point that no other process has chosen at the same time, or one like it
 FEW = 1024  # points of a finite space: among more a new one is much like one tried before
+logger = logging.getLogger("optuna.fitbo")  # Optuna's child: its verbosity and handlers hold
 
 
 class FitboSampler(BaseSampler):
@@ -69,6 +71,7 @@ class FitboSampler(BaseSampler):
     n_startup_trials            trials before the model chooses; but for the first they are a Sobol
                                 design
     independent_sampler         for whatever is not in the common search space; uniform if None
+    warn_independent_sampling   whether to say so, once for each parameter, after the startup
     settings                    fields of ``fitbo.settings.Settings``, as ``acquisition="logei"``
     """
 
@@ -78,6 +81,7 @@ class FitboSampler(BaseSampler):
         seed: int | None = None,
         n_startup_trials: int = 10,
         independent_sampler: BaseSampler | None = None,
+        warn_independent_sampling: bool = True,
         **settings: Any,
     ) -> None:
         if n_startup_trials < 1:
@@ -91,6 +95,8 @@ class FitboSampler(BaseSampler):
         self._n_startup = n_startup_trials
         self._seed = _drawn_seed() if seed is None else seed
         self._independent = independent_sampler or RandomSampler(seed=seed)
+        self._warns = warn_independent_sampling
+        self._warned: set[str] = set()
         # The walkers of the last posterior, to start the next from; nothing depends on them but
         # the time that the next takes and its draws.
         self._ensemble: tuple[Space, Ensemble] | None = None
@@ -142,6 +148,15 @@ class FitboSampler(BaseSampler):
     ) -> Any:
         """A value of a parameter that the search space has not got."""
         _refuse_several_objectives(study)
+        if self._warns and param_name not in self._warned:
+            complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+            if len(complete) >= self._n_startup:
+                self._warned.add(param_name)
+                logger.warning(
+                    f"{param_name} is drawn by {type(self._independent).__name__}: FitboSampler "
+                    f"models what all trials share, and not every trial has it with this range; "
+                    f"warn_independent_sampling=False silences this"
+                )
         return self._independent.sample_independent(study, trial, param_name, param_distribution)
 
     def before_trial(self, study: OptunaStudy, trial: FrozenTrial) -> None:

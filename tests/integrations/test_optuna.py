@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 import warnings
@@ -227,6 +228,34 @@ def test_what_fails_is_seldom_tried_again() -> None:
         found.append(ours.space.from_cube(drawn_again(ours))["c"])
         ours.fail({"c": "broken"}, "no value")  # another draw, of the same fit
     assert found.count("good") >= 18
+
+
+def test_it_is_said_once_that_a_parameter_is_drawn_independently() -> None:
+    def said(**arguments: Any) -> list[str]:
+        messages: list[str] = []
+        handler = logging.Handler()
+        handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
+        logger = logging.getLogger("optuna.fitbo")
+        logger.addHandler(handler)
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        try:
+            sampler = FitboSampler(seed=0, n_startup_trials=4, **arguments, **SMALL)
+            study = optuna.create_study(sampler=sampler)
+            study.optimize(svm_or_forest, n_trials=4)
+            assert not messages
+            for branch in ("svm", "rf", "svm"):
+                study.enqueue_trial({"k": branch})
+            study.optimize(svm_or_forest, n_trials=3)
+        finally:
+            optuna.logging.set_verbosity(optuna.logging.ERROR)
+            logger.removeHandler(handler)
+        return messages
+
+    assert [m.split(":")[0] for m in said()] == [
+        "C is drawn by RandomSampler",
+        "d is drawn by RandomSampler",
+    ]
+    assert not said(warn_independent_sampling=False)
 
 
 def test_a_trial_outside_the_space_does_not_count() -> None:
