@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from fitbo import study_build, study_file
-from fitbo.journal import Busy
+from fitbo.journal import Busy, Running
 from fitbo.study_display import (
     announcement,
     assignment,
@@ -30,7 +30,12 @@ from fitbo.study_display import (
 )
 from fitbo.study_file import StudyFile
 
+if TYPE_CHECKING:
+    from fitbo.notebook import Notebook
+
 OK, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+# Seconds to wait for another process; longest where a value that somebody measured is at stake.
+PATIENCE = {"ask": 30.0, "tell": 60.0, "import": 30.0}
 
 
 def register(commands: Any) -> None:
@@ -96,8 +101,10 @@ def run(options: argparse.Namespace, console: Console, errors: Console) -> int:
         say(console, announcement(config))
     watch = None if options.quiet else watcher(console, config)
     try:
-        with _told_to_end(), _not_busy():
+        with _told_to_end():
             summary = laboratory.run(config, path.parent, watch=watch)
+    except Busy as error:
+        raise ValueError(f"{error}: wait until it has ended, or end it") from None
     except KeyboardInterrupt:
         errors.print("stopped; nothing told is lost. To go on where it stopped:")
         errors.print(f"    {options.again}", markup=False)
@@ -118,7 +125,6 @@ def run(options: argparse.Namespace, console: Console, errors: Console) -> int:
 
 def ask(options: argparse.Namespace, console: Console, errors: Console) -> int:
     """``fitbo ask``."""
-    from fitbo.notebook import open_notebook
     from fitbo.space import Exhausted
 
     config = study_file.load(options.study)
@@ -126,7 +132,7 @@ def ask(options: argparse.Namespace, console: Console, errors: Console) -> int:
         raise ValueError(f"-n must be at least 1, got {options.n}")
     asked = []
     code = OK
-    with _not_busy(), open_notebook(config) as notebook:
+    with _opened(config, "ask", options, errors) as notebook:
         try:
             for _ in range(options.n):
                 asked.append(notebook.ask("ask"))
@@ -154,7 +160,6 @@ def ask(options: argparse.Namespace, console: Console, errors: Console) -> int:
 
 def tell(options: argparse.Namespace, console: Console, errors: Console) -> int:
     """``fitbo tell``."""
-    from fitbo.notebook import open_notebook
     from fitbo.objectives.outcome import clip
     from fitbo.study_table import parse_point, parse_value
 
@@ -163,7 +168,7 @@ def tell(options: argparse.Namespace, console: Console, errors: Console) -> int:
     # What can be wrong is found before a journal is made.
     value = None if options.value is None else parse_value(options.value)
     point = None if options.set is None else parse_point(space, _assignments(options.set))
-    with _not_busy(), open_notebook(config, fits=False) as notebook:
+    with _opened(config, "tell", options, errors) as notebook:
         pending = {entry.id: entry for entry in notebook.pending()}
         if point is not None:
             entry = notebook.entry_of(point, "tell")
@@ -226,11 +231,10 @@ def status(options: argparse.Namespace, console: Console, errors: Console) -> in
 def take_in(options: argparse.Namespace, console: Console, errors: Console) -> int:
     """``fitbo import``."""
     from fitbo import study_table
-    from fitbo.notebook import open_notebook
 
     config = study_file.load(options.study)
     lines = study_table.read_table(options.table, study_file.build_space(config))
-    with _not_busy(), open_notebook(config, fits=False) as notebook:
+    with _opened(config, "import", options, errors) as notebook:
         new, old = study_table.take_in(notebook, lines)
     known = f"; {old} were there already" if old else ""
     say(console, f"{new} imported{known}")
@@ -297,11 +301,26 @@ def _told_to_end() -> Iterator[None]:
 
 
 @contextmanager
-def _not_busy() -> Iterator[None]:
+def _opened(
+    config: StudyFile, command: str, options: argparse.Namespace, errors: Console
+) -> Iterator[Notebook]:
+    """The study's notebook to write in, after waiting for other processes if need be."""
+    from fitbo.notebook import open_notebook
+
+    def waiting() -> None:
+        say(errors, f"waiting for another process that writes {config.journal}")
+
     try:
-        yield
+        with open_notebook(
+            config, fits=command == "ask", patience=PATIENCE[command], waiting=waiting
+        ) as notebook:
+            yield notebook
     except Busy as error:
-        raise ValueError(f"{error}: wait until it has ended, or end it") from None
+        still = "" if isinstance(error, Running) else f" still, after {PATIENCE[command]:g} s"
+        raise ValueError(
+            f"{error}{still}, and nothing was recorded: when it has ended, give the command again, "
+            f"{options.again}"
+        ) from None
 
 
 def _assignments(texts: list[str]) -> dict[str, str]:

@@ -6,7 +6,8 @@ evaluation under way. A last line that the kill has torn is no line: it is dropp
 cut off before the next one is written.
 
 One process at a time writes a journal: it holds an advisory lock on the file, which the kernel
-gives up for it however it dies.
+gives up for it however it dies. One that may hold it for days, a run, locks the file's directory
+too, by which others know that it is of no use to wait.
 """
 
 from __future__ import annotations
@@ -14,17 +15,25 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
 FORMAT = 1
+RETRY = 0.1  # seconds between attempts at a lock
+SILENCE = 1.0  # seconds of waiting before anybody is told
 
 
 class Busy(Exception):
     """Another process is writing this journal."""
+
+
+class Running(Busy):
+    """Another process is writing this journal, and will until its run has ended."""
 
 
 @dataclass(frozen=True)
@@ -46,27 +55,38 @@ def read(path: Path) -> Journal:
 class Writer:
     """Appends to a journal that it has locked; a context manager.
 
-    ``journal`` is what the file held when it was opened, None if it is new. A journal that another
-    process is writing raises ``Busy``.
+    ``journal`` is what the file held when it was opened, None if it is new.
+
+    patience   seconds to wait for another process that is writing it, before ``Busy`` is raised;
+               for a run nobody waits, and ``Running`` is raised at once
+    waiting    called once if that takes more than a moment
+    running    whether this is a run, for which others need not wait
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        patience: float = 0.0,
+        waiting: Callable[[], None] = lambda: None,
+        running: bool = False,
+    ) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
-        # Unbuffered, and created if need be without losing what is there.
-        self._file: BinaryIO = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o644), "r+b", 0)
+        self._file = _locked(path, patience, waiting)
+        self._directory: int | None = None
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.journal, end = _parse(self._file.read(), path)
             self._file.truncate(end)
             self._file.seek(end)
             if self.journal is None:
                 _sync_directory(path.parent)
-        except BlockingIOError:
-            self._file.close()
-            raise Busy(f"{path} is being written by another process") from None
+            if running:
+                self._directory = os.open(path.parent, os.O_RDONLY)
+                with suppress(OSError):  # not on every file system; then others wait in vain
+                    fcntl.flock(self._directory, fcntl.LOCK_EX)
         except BaseException:
-            self._file.close()
+            self._close()
             raise
 
     def __enter__(self) -> Writer:
@@ -78,7 +98,13 @@ class Writer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._close()
+
+    def _close(self) -> None:
         self._file.close()
+        if self._directory is not None:
+            os.close(self._directory)
+            self._directory = None
 
     def append(self, line: Mapping[str, Any]) -> None:
         """One more line, on the disk when this returns; no part of it if there is no room."""
@@ -95,6 +121,48 @@ class Writer:
                 error.errno, f"{error.strerror}, and not written was {text}", str(self.path)
             ) from error
         os.fsync(self._file.fileno())
+
+
+def _locked(path: Path, patience: float, waiting: Callable[[], None]) -> BinaryIO:
+    """The file, made if need be, with a lock on it; ``Busy`` when the patience has run out."""
+    began, said = time.monotonic(), False
+    while True:
+        # Opened anew each time, as what lies there may have been moved away meanwhile; unbuffered,
+        # and created if need be without losing what is there.
+        file: BinaryIO = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o644), "r+b", 0)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return file
+        except BlockingIOError:
+            file.close()
+        except BaseException:
+            file.close()
+            raise
+        if _is_run(path):
+            raise Running(f"{path} is being written by a run")
+        waited = time.monotonic() - began
+        if waited >= patience:
+            raise Busy(f"{path} is being written by another process")
+        if waited >= SILENCE and not said:
+            said = True
+            waiting()
+        time.sleep(RETRY)
+
+
+def _is_run(path: Path) -> bool:
+    """Whether who writes a journal has locked its directory too."""
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        # Shared, so that of several that look at once none is taken for the run.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without such locks
+        return False
+    else:
+        return False
+    finally:
+        os.close(descriptor)
 
 
 def _sync_directory(path: Path) -> None:

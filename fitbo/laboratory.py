@@ -82,7 +82,7 @@ def run(
     if config.executor.kind == "processes" and isinstance(objective, PythonObjective):
         objective = replace(objective, isolate=True)
     ending.clear()
-    with _same_directory(), open_notebook(config) as notebook:
+    with _same_directory(), open_notebook(config, running=True) as notebook:
         loop = _Loop(notebook, objective, callback, watch)
         with _executor(config.executor) as (executor, workers):
             reason = loop.until_stopped(executor, workers)

@@ -182,14 +182,14 @@ class Notebook:
         return max([row["id"] for row in self.rows if "id" in row], default=0) + 1
 
 
-def open_notebook(config: StudyFile, fits: bool = True) -> Notebook:
+def open_notebook(config: StudyFile, fits: bool = True, **lock: Any) -> Notebook:
     """The study's notebook, locked for writing and made if need be; a context manager.
 
     ``fitbo.journal.Busy`` if another process writes it, ``ConfigChanged`` if it is another study's.
     Without ``fits`` it takes no time, and is for telling only: what it asked for would not be what
-    the study would have.
+    the study would have. ``lock`` is how long to wait for others, as ``fitbo.journal.Writer`` says.
     """
-    writer = Writer(config.journal)
+    writer = Writer(config.journal, **lock)
     try:
         if writer.journal is None:
             state_path(config).unlink(missing_ok=True)  # of a journal since removed

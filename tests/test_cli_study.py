@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from fitbo import cli_study
 from fitbo.cli import main
 from fitbo.journal import Writer
+from fitbo.laboratory import run
 from fitbo.notebook import read_notebook
 from fitbo.study_file import load
-from tests.studies import PYTHON, SPACE, points, rows, study
+from tests.studies import PYTHON, SPACE, points, rows, start, study
 from tests.test_study_file import BLACK_BOXES
 
 LAB = "budget: 20\n"
@@ -140,12 +142,47 @@ def test_mistakes_in_telling(
     assert not journal.exists() or len(journal.read_text().splitlines()) == 1
 
 
-def test_a_busy_notebook_is_one_clear_error(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_busy_notebook_is_one_clear_error(
+    lab: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After some patience, and with the command that would have been lost."""
     does(capsys, "ask", lab)
+    monkeypatch.setattr(cli_study, "PATIENCE", dict.fromkeys(cli_study.PATIENCE, 0.2))
     with Writer(load(lab).journal):
         for arguments in (["ask", lab], ["tell", lab, "--id", 1, "--value", 2]):
-            assert "is being written by another process" in fails(capsys, *arguments)
+            said = fails(capsys, *arguments)
+            assert "is being written by another process still, after 0.2 s" in said
+            assert f"give the command again, fitbo {' '.join(map(str, arguments))}" in said
         assert "1 pending" in does(capsys, "status", lab)
+
+
+def test_tells_at_the_same_time_are_all_recorded(
+    lab: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also while an ask thinks: here a writer that is in nobody's way for long."""
+    does(capsys, "ask", lab, "-n", 4)
+    with Writer(load(lab).journal):
+        tells = [start("tell", lab, "--id", n, "--value", n) for n in range(1, 5)]
+        for tell in tells:
+            assert tell.stderr is not None
+            assert tell.stderr.readline().startswith("waiting for another process")
+    for tell in tells:
+        _, err = tell.communicate(timeout=60)
+        assert (tell.returncode, err) == (0, "")
+    assert sorted(row["value"] for row in rows(tmp_path, "told")) == [1, 2, 3, 4]
+
+
+def test_nobody_waits_for_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = study(tmp_path)
+    said = []
+
+    def tell(_: Any) -> bool:
+        said.append(fails(capsys, "tell", path, "--set", "a=0", "n=1", "c=red", "--value", "7"))
+        return True
+
+    run(load(path), tmp_path, callback=tell)
+    assert "is being written by a run, and nothing was recorded" in said[0]
+    assert "--set a=0 n=1 c=red --value 7" in said[0]
 
 
 def test_points_too_wide_for_a_table_are_lines(

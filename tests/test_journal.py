@@ -8,12 +8,14 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from fitbo import journal
-from fitbo.journal import Busy, Writer, read
+from fitbo.journal import Busy, Running, Writer, read
 from tests.campaigns import ENVIRONMENT
 
 HEADER = {"format": 1, "seed": 0}
@@ -29,6 +31,7 @@ TORN = [
     b"\xff\r\x85",
 ]
 
+NOTHING = (None, None, None)
 HOLD = """
 import sys
 from pathlib import Path
@@ -163,6 +166,65 @@ def test_a_second_writer_is_told_that_the_journal_is_busy(path: Path) -> None:
     with Writer(path):
         pass
     assert path.read_bytes() == before
+
+
+def test_a_patient_writer_waits_until_the_other_has_done(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "SILENCE", 0.0)
+    said: list[str] = []
+    with Writer(path) as first:
+        release = threading.Timer(0.3, lambda: (first.append({"n": 4}), first.__exit__(*NOTHING)))
+        release.start()
+        with Writer(path, patience=30, waiting=lambda: said.append("waiting")) as second:
+            assert second.journal is not None
+            assert second.journal.rows == [*ROWS, {"n": 4}]
+        release.join()
+    assert said == ["waiting"]
+
+
+def test_patience_runs_out(path: Path) -> None:
+    began = time.monotonic()
+    with Writer(path), pytest.raises(Busy, match="by another process"):
+        Writer(path, patience=0.25)
+    assert 0.25 <= time.monotonic() - began < 10
+
+
+def test_nobody_waits_for_a_run(path: Path) -> None:
+    with Writer(path, running=True), pytest.raises(Running, match="is being written by a run"):
+        Writer(path, patience=3600)
+    with Writer(path), pytest.raises(Busy) as caught:
+        Writer(path)
+    assert type(caught.value) is Busy  # nothing of the run is left
+
+
+def test_of_several_that_wait_none_is_taken_for_a_run(path: Path) -> None:
+    """Each looks at the directory while others do; a mistake would be a value refused."""
+    looked: list[bool] = []
+    with Writer(path):
+        looks = [
+            threading.Thread(target=lambda: looked.extend(journal._is_run(path) for _ in range(99)))
+            for _ in range(4)
+        ]
+        for thread in looks:
+            thread.start()
+        for thread in looks:
+            thread.join()
+    assert looked == [False] * 4 * 99
+
+
+def test_a_journal_moved_away_meanwhile_is_not_written(path: Path) -> None:
+    """Whoever waits writes where the journal is said to be, and not to what lay there."""
+    elsewhere = path.with_name("moved.jsonl")
+    with Writer(path):
+        release = threading.Timer(0.2, lambda: path.rename(elsewhere))
+        release.start()
+        with Writer(path, patience=30) as second:
+            assert second.journal is None
+            second.append(HEADER)
+        release.join()
+    assert read(path).rows == []
+    assert read(elsewhere).rows == ROWS
 
 
 def test_a_reader_needs_no_lock(path: Path) -> None:
