@@ -24,7 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from fitbo.notebook import Entry, Notebook, Point, open_notebook, plain
+from fitbo.entries import Entry, Point
+from fitbo.notebook import Notebook, open_notebook, plain
 from fitbo.objectives import Objective, Outcome, end_all, end_left_over, evaluate
 from fitbo.objectives.outcome import ending
 from fitbo.objectives.python import PythonObjective

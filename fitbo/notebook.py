@@ -1,79 +1,29 @@
 """A study and its journal: every point asked for, every value, every failure is a line.
 
-    {"event": "asked", "id": 7, "point": {...}, "fitted": 6, "eta": [...]}
-    {"event": "told", "id": 7, "point": {...}, "value": 0.42, "seconds": 1.3, ...}
-    {"event": "failed", "id": 7, "point": {...}, "reason": "timeout after 5 s", ...}
-    {"event": "again", "id": 7}            asked for before an interruption, and now evaluated again
-    {"event": "forgotten", "id": 7}        no longer waited for
-    {"event": "stopped", "reason": "the budget of 60 evaluations is spent", ...}
-
-``fitted: n`` says that the posterior given n values was computed just before that line. Since each
-fit starts from the last one's ensemble, a study rebuilt with the same fits goes on as before.
+The lines are the events of ``fitbo.entries``, and are only ever appended.
 """
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
 import fitbo
 from fitbo import ensembles
 from fitbo.campaign import INCIDENTAL, VERSIONED, ConfigChanged
 from fitbo.config import differences
+from fitbo.entries import Entry, Point, amended, entries_of, once
 from fitbo.journal import FORMAT, Journal, Writer, read
 from fitbo.regret import ETA_QUANTILES
 from fitbo.sampling import Ensemble
 from fitbo.study import Study
 from fitbo.study_build import build_settings
 from fitbo.study_file import StudyFile, build_space, fixed
-
-Point = dict[str, Any]
-State = Literal["pending", "told", "failed", "forgotten"]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One point of a study and what has become of it."""
-
-    id: int
-    point: Point
-    state: State = "pending"
-    value: float | None = None
-    reason: str | None = None
-    seconds: float | None = None
-    source: str = "run"
-    order: int = -1  # among the outcomes, by time
-
-
-def entries_of(rows: Iterable[Mapping[str, Any]]) -> dict[int, Entry]:
-    """Every point by its id, in the order in which they came."""
-    entries: dict[int, Entry] = {}
-    outcomes = 0
-    for row in rows:
-        event, number = row.get("event"), row.get("id")
-        if event == "asked":
-            entries[row["id"]] = Entry(row["id"], row["point"], source=row.get("source", "run"))
-        elif event in ("told", "failed") and number is not None:
-            known = entries.get(number) or Entry(
-                number, row["point"], source=row.get("source", "run")
-            )
-            entries[number] = replace(
-                known,
-                state=event,
-                value=row.get("value"),
-                reason=row.get("reason"),
-                seconds=row.get("seconds"),
-                order=outcomes,
-            )
-            outcomes += 1
-        elif event == "forgotten" and number in entries:
-            entries[number] = replace(entries[number], state="forgotten")
-    return entries
 
 
 @dataclass
@@ -137,9 +87,27 @@ class Notebook:
         self.study.fail(entry.point, reason)
 
     def forget(self, entry: Entry) -> None:
-        """That a point asked for will not be evaluated."""
-        self.append({"event": "forgotten", "id": entry.id})
-        self.study.forget(entry.point)
+        """That a point will not be evaluated, or that what was told of it is withdrawn."""
+        row = {"event": "forgotten", "id": entry.id}
+        if entry.order >= 0:
+            self._amend(row, entry)
+        else:
+            self.append(row)
+            self.study.forget(entry.point)
+
+    def correct(self, entry: Entry, value: float | None, reason: str | None, **more: Any) -> None:
+        """Another value than was told, or that there is none and why."""
+        row: dict[str, Any] = {"event": "corrected", "id": entry.id, "point": entry.point}
+        row |= {"reason": reason} if value is None else {"value": value}
+        self._amend(row | more, entry)
+
+    def _amend(self, row: dict[str, Any], entry: Entry) -> None:
+        """A row after which the study is another: it is rebuilt, its next fit from nothing."""
+        # First of all: of a state without its row the fits are made again, but a row with the
+        # state of fits to other values would go on from them.
+        state_path(self.config).unlink(missing_ok=True)
+        self.append(row | {"was": entry.reason if entry.value is None else entry.value})
+        self.study, self.starts = replay(self.config, self.rows, fits=False)
 
     def entry_of(self, point: Mapping[str, Any], source: str) -> Entry:
         """The pending entry of a point, or a new one if it was never asked for."""
@@ -196,7 +164,7 @@ def open_notebook(config: StudyFile, fits: bool = True, **lock: Any) -> Notebook
             writer.append(header(config))
         else:
             check_same(writer.journal, config)
-        rows = _once(writer.journal.rows) if writer.journal is not None else []
+        rows = once(writer.journal.rows) if writer.journal is not None else []
         study, starts = replay(config, rows, fits)
         return Notebook(config, study, rows, writer, starts)
     except BaseException:
@@ -210,21 +178,9 @@ def read_notebook(config: StudyFile, fits: bool = True) -> Notebook:
         return Notebook(config, Study(build_space(config), build_settings(config)))
     journal = read(config.journal)
     check_same(journal, config)
-    rows = _once(journal.rows)
+    rows = once(journal.rows)
     study, starts = replay(config, rows, fits)
     return Notebook(config, study, rows, None, starts)
-
-
-def _once(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows without a second outcome of a point, as an interruption may have written it."""
-    kept, settled = [], set()
-    for row in rows:
-        if row.get("event") in ("told", "failed"):
-            if row["id"] in settled:
-                continue
-            settled.add(row["id"])
-        kept.append(row)
-    return kept
 
 
 def replay(
@@ -232,11 +188,12 @@ def replay(
 ) -> tuple[Study, dict[int, Ensemble]]:
     """The study as it was after these rows, and the ensembles that its last fits started from."""
     study = Study(build_space(config), build_settings(config))
-    last = max([row["fitted"] for row in rows if "fitted" in row], default=None)
+    right = amended(rows)
+    last = max([row["fitted"] for row in right if "fitted" in row], default=None)
     saved = ensembles.load(state_path(config)) if last is not None else {}
     start = saved.get(last) if last is not None else None
     starts: dict[int, Ensemble] = {}
-    for row in rows:
+    for row in right:
         event = row.get("event")
         if event == "told":
             study.tell(row["point"], row["value"])

@@ -13,8 +13,8 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
 from fitbo.drawing import COLOURS, INK, LOOK, MUTED, shorten, title_line
+from fitbo.entries import Entry
 from fitbo.mixture import Array
-from fitbo.notebook import Entry
 from fitbo.parameters import Categorical, Integer, Parameter
 from fitbo.space import Space
 

@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from fitbo.drawing import COLOURS, INK, LOOK, MUTED, shorten, title_line
+from fitbo.entries import Entry
 from fitbo.mixture import Array
-from fitbo.notebook import Entry
 from fitbo.parameters import Categorical, Integer, Parameter, Real
 from fitbo.space import Space
 from fitbo.study import Study, bounded

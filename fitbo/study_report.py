@@ -21,9 +21,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from fitbo.drawing import image
+from fitbo.entries import Entry, amended
 from fitbo.journal import read
 from fitbo.laboratory import Summary, summarise
-from fitbo.notebook import Entry, Notebook, read_notebook
+from fitbo.notebook import Notebook, read_notebook
 from fitbo.parallel_coordinates import parallel_figure
 from fitbo.report_page import PAGE, SCRIPT, STYLE
 from fitbo.study import bounded
@@ -125,7 +126,7 @@ def _eta(notebook: Notebook) -> tuple[Any, Any, Any]:
     """Values told (k,), the quantiles of eta (k, 5) and the lowest value (k,), fit by fit."""
     values: list[float] = []
     fits: dict[int, tuple[Sequence[float], float]] = {}
-    for row in notebook.rows:
+    for row in amended(notebook.rows):
         if row.get("event") == "told":
             values.append(float(bounded(row["value"])))
         if "eta" in row and values:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fitbo.decode import nearest, shown
-from fitbo.notebook import Entry, Notebook, Point
+from fitbo.entries import Entry, Point
+from fitbo.notebook import Notebook
 from fitbo.objectives.command import written
 from fitbo.space import Categorical, Integer, Space
 
@@ -104,18 +104,24 @@ def read_table(path: Path, space: Space) -> list[Line]:
 
 
 def take_in(notebook: Notebook, lines: Iterable[Line]) -> tuple[int, int]:
-    """Tell a table's lines; how many were new, and how many the notebook had already."""
+    """Tell a table's lines; how many were new, and how many the notebook had already.
+
+    A value that was corrected or withdrawn since is one that it had: it does not come back.
+    """
 
     def key(point: Mapping[str, Any], value: float | None) -> tuple[Any, ...]:
         return (*(str(point[name]) for name in notebook.config.space), value)
 
-    outcomes = [entry for entry in notebook.entries.values() if entry.order >= 0]
-    known = Counter(key(entry.point, entry.value) for entry in outcomes)
+    known: dict[tuple[Any, ...], list[int]] = {}
+    for row in notebook.rows:
+        if row.get("event") in ("told", "failed", "corrected"):
+            known.setdefault(key(row["point"], row.get("value")), []).append(row["id"])
+    seen: set[int] = set()
     new = old = 0
     for line in lines:
-        same = key(line.point, line.value)
-        if known[same] > 0:
-            known[same] -= 1
+        same = next((n for n in known.get(key(line.point, line.value), []) if n not in seen), None)
+        if same is not None:
+            seen.add(same)
             old += 1
             continue
         new += 1

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fitbo import cli_study
+from fitbo import cli_notebook
 from fitbo.cli import main
 from fitbo.journal import Writer
 from fitbo.laboratory import run
@@ -130,7 +130,7 @@ def test_status(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["--set", "a=nan", "n=3", "c=red", "--value", "1"], "a"),
         (["--set", "a=0.5", "n=3", "c=red", "--value", "good"], "value must be a number"),
         (["--set", "a=0.5", "n=3", "c=red", "--value", "nan"], "value must be finite"),
-        (["--id", "7", "--value", "1"], "--id must be of a pending point, none, got 7"),
+        (["--id", "7", "--value", "1"], "--id must be of a point of the study, none yet, got 7"),
         (["--set", "a=0.5", "n=3", "c=red", "--forget"], "--forget must be of a point"),
     ],
 )
@@ -147,7 +147,7 @@ def test_a_busy_notebook_is_one_clear_error(
 ) -> None:
     """After some patience, and with the command that would have been lost."""
     does(capsys, "ask", lab)
-    monkeypatch.setattr(cli_study, "PATIENCE", dict.fromkeys(cli_study.PATIENCE, 0.2))
+    monkeypatch.setattr(cli_notebook, "PATIENCE", dict.fromkeys(cli_notebook.PATIENCE, 0.2))
     with Writer(load(lab).journal):
         for arguments in (["ask", lab], ["tell", lab, "--id", 1, "--value", 2]):
             said = fails(capsys, *arguments)

@@ -33,7 +33,7 @@ LAYERS = [
     ["parallel"],
     ["minimise"],
     ["method"],
-    ["journal", "config"],
+    ["journal", "config", "entries"],
     ["build", "regret"],
     ["drawing"],
     ["figures", "figure_1d"],
@@ -47,6 +47,7 @@ LAYERS = [
     ["notebook"],
     ["laboratory", "study_table", "study_figures", "parallel_coordinates"],
     ["study_report", "study_display"],
+    ["cli_notebook"],
     ["cli_study"],
     ["cli"],
 ]
@@ -74,7 +75,7 @@ ONLY_IN = {
     },
     "distributed": {"executors.py"},
     "optuna": {"integrations/optuna.py", "integrations/optuna_trials.py"},
-    "rich": {"display.py", "study_display.py", "cli.py", "cli_study.py"},
+    "rich": {"display.py", "study_display.py", "cli.py", "cli_study.py", "cli_notebook.py"},
 }
 
 

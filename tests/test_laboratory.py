@@ -16,9 +16,10 @@ import pytest
 from fitbo import laboratory, notebook
 from fitbo.campaign import ConfigChanged
 from fitbo.cli_study import _told_to_end
+from fitbo.entries import entries_of
 from fitbo.journal import Busy, Writer
 from fitbo.laboratory import run, seed_of
-from fitbo.notebook import entries_of, open_notebook, read_notebook
+from fitbo.notebook import open_notebook, read_notebook
 from fitbo.study import Study
 from fitbo.study_file import load
 from fitbo.study_report import write_study_report

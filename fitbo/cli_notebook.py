@@ -1,0 +1,185 @@
+"""The commands by which a study is kept by hand: ask, tell, import, export."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from fitbo import study_file
+from fitbo.journal import Busy, Running
+from fitbo.study_display import assignment, print_points, say
+from fitbo.study_file import StudyFile
+
+if TYPE_CHECKING:
+    from fitbo.entries import Entry
+    from fitbo.notebook import Notebook
+
+OK, FAILED = 0, 1
+# Seconds to wait for another process; longest where a value that somebody measured is at stake.
+PATIENCE = {"ask": 30.0, "tell": 60.0, "import": 30.0}
+
+
+def ask(options: argparse.Namespace, console: Console, errors: Console) -> int:
+    """``fitbo ask``."""
+    from fitbo.space import Exhausted
+
+    config = study_file.load(options.study)
+    if options.n < 1:
+        raise ValueError(f"-n must be at least 1, got {options.n}")
+    asked = []
+    code = OK
+    with _opened(config, "ask", options, errors) as notebook:
+        try:
+            for _ in range(options.n):
+                asked.append(notebook.ask("ask"))
+        except Exhausted as error:
+            errors.print(str(error), markup=False, highlight=False)
+            code = FAILED
+        begun = sum(entry.state != "forgotten" for entry in notebook.entries.values())
+    if begun > config.budget:
+        errors.print(
+            f"note: the budget is {config.budget}, and this is evaluation {begun}", highlight=False
+        )
+    if options.json:
+        for entry in asked:
+            print(json.dumps({"id": entry.id, "point": entry.point}, ensure_ascii=False))
+    elif asked:
+        print_points(console, {entry.id: entry.point for entry in asked})
+        point = " ".join(assignment(name, value) for name, value in asked[0].point.items())
+        say(
+            console,
+            f"\nto tell: fitbo tell {shlex.quote(options.study)} --id {asked[0].id} --value Y",
+        )
+        say(console, f"     or: fitbo tell {shlex.quote(options.study)} --set {point} --value Y")
+    return code
+
+
+def tell(options: argparse.Namespace, console: Console, errors: Console) -> int:
+    """``fitbo tell``."""
+    from fitbo.objectives.outcome import clip
+    from fitbo.study_table import parse_point, parse_value
+
+    config = study_file.load(options.study)
+    space = study_file.build_space(config)
+    # What can be wrong is found before a journal is made.
+    value = None if options.value is None else parse_value(options.value)
+    point = None if options.set is None else parse_point(space, _assignments(options.set))
+    with _opened(config, "tell", options, errors) as notebook:
+        known = notebook.entries
+        if point is not None:
+            entry = notebook.entry_of(point, "tell")
+        elif options.id in known:
+            entry = known[options.id]
+        else:
+            listed = f"1 to {max(known)}" if known else "none yet"
+            raise ValueError(f"--id must be of a point of the study, {listed}, got {options.id}")
+        if options.forget and entry.id not in known:
+            raise ValueError("--forget must be of a point that was asked for, and this was not")
+        reason = clip(options.failed) or "failed" if options.failed is not None else None
+        note = _record(notebook, entry, value, reason)
+        left = notebook.pending()
+    if entry.id not in known:
+        note = ", a point that was not asked for"
+    what = "forgotten" if options.forget else ("failed" if value is None else f"{value:g}")
+    say(console, f"{entry.id}: {what}{note}; {len(left)} pending")
+    return OK
+
+
+def _record(notebook: Notebook, entry: Entry, value: float | None, reason: str | None) -> str:
+    """Write what came of a point, neither for forgotten; what there is to say of what it was."""
+    if entry.state in ("told", "failed"):
+        if (value, reason) == (entry.value, entry.reason):
+            return ", as it was"
+        if value is None and reason is None:
+            notebook.forget(entry)
+        else:
+            notebook.correct(entry, value, reason, source="tell")
+        was = f"failed, {entry.reason}" if entry.value is None else f"{entry.value:g}"
+        return f", corrected: was {was}"
+    if value is not None:
+        notebook.told(entry, value, source="tell")
+    elif reason is not None:
+        notebook.failed(entry, reason, source="tell")
+    elif entry.state == "pending":
+        notebook.forget(entry)
+    else:
+        return ", as it was"
+    return "" if entry.state == "pending" else ", corrected: was forgotten"
+
+
+def take_in(options: argparse.Namespace, console: Console, errors: Console) -> int:
+    """``fitbo import``."""
+    from fitbo import study_table
+
+    config = study_file.load(options.study)
+    lines = study_table.read_table(options.table, study_file.build_space(config))
+    with _opened(config, "import", options, errors) as notebook:
+        new, old = study_table.take_in(notebook, lines)
+    known = f"; {old} were there already" if old else ""
+    say(console, f"{new} imported{known}")
+    return OK
+
+
+def export(options: argparse.Namespace, console: Console, errors: Console) -> int:
+    """``fitbo export``."""
+    from fitbo.notebook import read_notebook
+    from fitbo.study_table import written_table
+
+    config = study_file.load(options.study)
+    if not config.journal.exists():
+        raise ValueError(
+            f"{config.name} has no journal yet, {config.journal}: run or tell it first"
+        )
+    notebook = read_notebook(config, fits=False)
+    text = written_table(list(config.space), notebook.entries.values())
+    if options.table is None:
+        print(text, end="")
+    else:
+        part = options.table.with_name(options.table.name + ".part")
+        part.write_text(text, encoding="utf-8", newline="")
+        os.replace(part, options.table)
+        say(console, f"{len(notebook.entries)} lines to {options.table}")
+    return OK
+
+
+@contextmanager
+def _opened(
+    config: StudyFile, command: str, options: argparse.Namespace, errors: Console
+) -> Iterator[Notebook]:
+    """The study's notebook to write in, after waiting for other processes if need be."""
+    from fitbo.notebook import open_notebook
+
+    def waiting() -> None:
+        say(errors, f"waiting for another process that writes {config.journal}")
+
+    try:
+        with open_notebook(
+            config, fits=command == "ask", patience=PATIENCE[command], waiting=waiting
+        ) as notebook:
+            yield notebook
+    except Busy as error:
+        still = "" if isinstance(error, Running) else f" still, after {PATIENCE[command]:g} s"
+        raise ValueError(
+            f"{error}{still}, and nothing was recorded: when it has ended, give the command again, "
+            f"{options.again}"
+        ) from None
+
+
+def _assignments(texts: list[str]) -> dict[str, str]:
+    """``alpha=0.1`` -> alpha, 0.1."""
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ValueError(f"--set must be NAME=VALUE, as in alpha=0.1, got {text!r}")
+        if name.strip() in pairs:
+            raise ValueError(f"--set must name {name.strip()} once, got it twice")
+        pairs[name.strip()] = value
+    return pairs
