@@ -2,7 +2,8 @@
 
 A file has a header row: the parameters' names and ``value``, in any order. A line without a value
 is a failure if ``reason`` says why. A file that was exported can be imported: of its other columns
-only ``state`` counts, by which points that were never evaluated are passed over.
+only ``state`` counts, by which points that were never evaluated are passed over. Where a parameter
+is named as one that does not count, that column is left out.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from fitbo.entries import Entry, Point
 from fitbo.notebook import Notebook
 from fitbo.objectives.command import written
 from fitbo.space import Categorical, Integer, Space
+from fitbo.study_file import OUTCOME
 
-OTHER_COLUMNS = ("id", "state", "reason", "seconds", "source")
+COLUMNS = ("id", *OUTCOME, "seconds", "source")
 UNEVALUATED = ("pending", "forgotten")
 MOST_ERRORS = 20
 MOST_BYTES = 64 << 20
@@ -137,14 +139,21 @@ def written_table(names: Sequence[str], entries: Iterable[Entry]) -> str:
     """Every point with what has become of it, as CSV."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["id", *names, "value", "state", "reason", "seconds", "source"])
+    kept = [column for column in COLUMNS if column not in names]
+    first = kept.index("value")
+    columns = [*kept[:first], *names, *kept[first:]]
+    writer.writerow(columns)
     for entry in entries:
-        cells = [written(entry.point[name]) for name in names]
-        value = "" if entry.value is None else repr(entry.value)
-        seconds = "" if entry.seconds is None else f"{entry.seconds:g}"
-        writer.writerow(
-            [entry.id, *cells, value, entry.state, entry.reason or "", seconds, entry.source]
-        )
+        cells = {
+            "id": entry.id,
+            "value": "" if entry.value is None else repr(entry.value),
+            "state": entry.state,
+            "reason": entry.reason or "",
+            "seconds": "" if entry.seconds is None else f"{entry.seconds:g}",
+            "source": entry.source,
+        }
+        cells |= {name: written(entry.point[name]) for name in names}
+        writer.writerow([cells[column] for column in columns])
     return buffer.getvalue()
 
 
@@ -176,7 +185,7 @@ def _columns(cells: Sequence[str], space: Space, where: str) -> list[str]:
                 f"{where}: the header must name {', '.join(wanted)}; {name} is missing"
             )
     for i, name in enumerate(columns):
-        if name not in wanted and name not in OTHER_COLUMNS:
+        if name not in wanted and name not in COLUMNS:
             raise ValueError(f"{where}: unknown column {shown(name)}{nearest(name, wanted)}")
         if name in columns[:i]:
             raise ValueError(f"{where}: the column {shown(name)} is given twice")

@@ -235,6 +235,22 @@ def test_export_and_import(lab: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert second["reason"] == 'a "quoted", reason'
 
 
+def test_parameters_named_as_columns_that_do_not_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A table has one column of a name: the parameter's."""
+    names = ("id", "seconds", "source")
+    space = "space:\n" + "".join(f"  {n}: {{type: integer, low: 1, high: 99}}\n" for n in names)
+    table = tmp_path / "data.csv"
+    table.write_text("seconds,id,value,source\n60,7,0.5,8\n")
+    path = study(tmp_path, LAB, "", space)
+    assert does(capsys, "import", path, table) == "1 imported\n"
+    text = does(capsys, "export", path)
+    assert text == "id,seconds,source,value,state,reason\n7,60,8,0.5,told,\n"
+    table.write_text(text)
+    assert does(capsys, "import", path, table) == "0 imported; 1 were there already\n"
+
+
 def test_import_settles_pending_points(
     lab: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
