@@ -98,7 +98,7 @@ def run(options: argparse.Namespace, console: Console, errors: Console) -> int:
 
 def report(options: argparse.Namespace, console: Console, errors: Console) -> int:
     """``fitbo report``."""
-    from fitbo.study_report import study_of
+    from fitbo.notebook import study_of
 
     if len(options.results) == 1 and (study := study_of(Path(options.results[0]))) is not None:
         return cli_study.report(study, options.output, console)

@@ -8,6 +8,7 @@ import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -129,10 +130,14 @@ def take_in(options: argparse.Namespace, console: Console, errors: Console) -> i
 
 def export(options: argparse.Namespace, console: Console, errors: Console) -> int:
     """``fitbo export``."""
-    from fitbo.notebook import read_notebook
+    from fitbo.notebook import read_notebook, study_of
     from fitbo.study_table import written_table
 
-    config = study_file.load(options.study)
+    path = Path(options.study)
+    config = study_of(path)
+    if config is None and path.is_dir():
+        raise ValueError(f"{path} must hold a study's journal, study.jsonl, and there is none")
+    config = config or study_file.load(path)
     if not config.journal.exists():
         raise ValueError(
             f"{config.name} has no journal yet, {config.journal}: run or tell it first"

@@ -78,7 +78,7 @@ def register(commands: Any) -> None:
     four.set_defaults(command=take_in)
 
     five = commands.add_parser("export", help="a study's points and values as CSV")
-    five.add_argument("study", metavar="STUDY", help="a YAML file of one study")
+    five.add_argument("study", metavar="STUDY", help="its YAML file, its results or its journal")
     five.add_argument("table", type=Path, nargs="?", metavar="OUT.csv", help="left out: printed")
     five.set_defaults(command=export)
 

@@ -6,6 +6,7 @@ The lines are the events of ``fitbo.entries``, and are only ever appended.
 from __future__ import annotations
 
 import platform
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -23,7 +24,7 @@ from fitbo.regret import ETA_QUANTILES
 from fitbo.sampling import Ensemble
 from fitbo.study import Study
 from fitbo.study_build import build_settings
-from fitbo.study_file import StudyFile, build_space, fixed
+from fitbo.study_file import StudyFile, build_space, fixed, from_dict, is_study, load
 
 
 @dataclass
@@ -183,6 +184,22 @@ def read_notebook(config: StudyFile, fits: bool = True) -> Notebook:
     return Notebook(config, study, rows, None, starts)
 
 
+def study_of(path: Path) -> StudyFile | None:
+    """The study of a YAML file, of a journal or of the folder that holds it; None if it is none."""
+    if path.suffix in (".yaml", ".yml") and path.is_file():
+        return load(path) if is_study(path) else None
+    journal = path / "study.jsonl" if path.is_dir() else path
+    if not journal.is_file() or journal.name != "study.jsonl":
+        return None
+    held = read(journal)
+    if "study" not in held.header:
+        return None
+    rows = sum(row.get("event") == "asked" for row in held.rows)
+    where = journal.resolve().parent
+    data = held.header["study"] | {"name": where.name, "output": str(where.parent)}
+    return from_dict(data | {"budget": max(1, rows, data["initial"]["n"] or 1)}, str(journal))
+
+
 def replay(
     config: StudyFile, rows: Sequence[Mapping[str, Any]], fits: bool = True
 ) -> tuple[Study, dict[int, Ensemble]]:
@@ -241,7 +258,9 @@ def check_same(journal: Journal, config: StudyFile) -> None:
     if changed:
         raise ConfigChanged(
             f"{path} was made by another configuration: {'; '.join(changed)}. Give the study "
-            f"another name or output, or move its results away"
+            f"another name or output, or move its results away; to keep its evaluations, "
+            f"fitbo export {shlex.quote(str(config.directory))} old.csv and fitbo import that into "
+            f"the renamed study"
         )
 
 

@@ -34,7 +34,7 @@ from fitbo.study_figures import (
     progress_figure,
     slice_figure,
 )
-from fitbo.study_file import StudyFile, from_dict, is_study, load
+from fitbo.study_file import StudyFile
 
 CAPTIONS = {
     "progress": "Every value by its evaluation, and the lowest so far; the ring is the best. "
@@ -51,22 +51,6 @@ CAPTIONS = {
 HEAD, _, _ = PAGE.partition('<section id="summary">')
 _, MARK, TAIL = PAGE.partition("{{sections}}")
 BACKGROUND_SEED = 0  # of the points that a dependence is averaged over
-
-
-def study_of(path: Path) -> StudyFile | None:
-    """The study of a YAML file, of a journal or of the folder that holds it; None if it is none."""
-    if path.suffix in (".yaml", ".yml") and path.is_file():
-        return load(path) if is_study(path) else None
-    journal = path / "study.jsonl" if path.is_dir() else path
-    if not journal.is_file() or journal.name != "study.jsonl":
-        return None
-    held = read(journal)
-    if "study" not in held.header:
-        return None
-    rows = sum(row.get("event") == "asked" for row in held.rows)
-    where = journal.resolve().parent
-    data = held.header["study"] | {"name": where.name, "output": str(where.parent)}
-    return from_dict(data | {"budget": max(1, rows, data["initial"]["n"] or 1)}, str(journal))
 
 
 def write_study_report(config: StudyFile, output: Path | None = None) -> Path:

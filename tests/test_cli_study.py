@@ -235,6 +235,26 @@ def test_export_and_import(lab: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert second["reason"] == 'a "quoted", reason'
 
 
+def test_the_data_of_a_study_that_was_changed(
+    lab: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the error says: exported from its results, and imported under another name."""
+    does(capsys, "tell", lab, "--set", "a=0.5", "n=3", "c=red", "--value", 1)
+    text = does(capsys, "export", lab)
+    lab.write_text(lab.read_text().replace("high: 1.0", "high: 2.0"))
+    folder, table = tmp_path / "results" / "try", tmp_path / "old.csv"
+    for command in ("export", "status"):
+        said = fails(capsys, command, lab)
+        assert "space.a.high: was 1.0, is 2.0" in said
+        assert f"fitbo export {folder} old.csv and fitbo import" in said
+    assert does(capsys, "export", folder / "study.jsonl") == text
+    assert does(capsys, "export", folder, table) == f"1 lines to {table}\n"
+    lab.write_text(lab.read_text() + "name: wider\n")
+    assert does(capsys, "import", lab, table) == "1 imported\n"
+    assert does(capsys, "export", lab) == text.replace(",tell\n", ",import\n")
+    assert "must hold a study's journal" in fails(capsys, "export", tmp_path)
+
+
 def test_parameters_named_as_columns_that_do_not_count(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
