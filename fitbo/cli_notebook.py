@@ -15,7 +15,7 @@ from rich.console import Console
 
 from fitbo import study_file
 from fitbo.journal import Busy, Running
-from fitbo.study_display import assignment, print_points, say
+from fitbo.study_display import assignment, newly, print_points, say
 from fitbo.study_file import StudyFile
 
 if TYPE_CHECKING:
@@ -72,6 +72,13 @@ def tell(options: argparse.Namespace, console: Console, errors: Console) -> int:
     # What can be wrong is found before a journal is made.
     value = None if options.value is None else parse_value(options.value)
     point = None if options.set is None else parse_point(space, _assignments(options.set))
+    if not config.journal.exists() and point is None:
+        raise ValueError(
+            f"--id must be of a point of the study, none yet, got {options.id}: "
+            f"there is no journal {config.journal.resolve()}"
+        )
+    if not config.journal.exists() and options.forget:
+        raise ValueError("--forget must be of a point that was asked for, and none was")
     with _opened(config, "tell", options, errors) as notebook:
         known = notebook.entries
         if point is not None:
@@ -168,6 +175,8 @@ def _opened(
         with open_notebook(
             config, fits=command == "ask", patience=PATIENCE[command], waiting=waiting
         ) as notebook:
+            if notebook.new:
+                say(errors, newly(config))
             yield notebook
     except Busy as error:
         still = "" if isinstance(error, Running) else f" still, after {PATIENCE[command]:g} s"

@@ -20,7 +20,7 @@ from rich.console import Console
 from fitbo import study_build, study_file
 from fitbo.cli_notebook import ask, export, take_in, tell
 from fitbo.journal import Busy
-from fitbo.study_display import announcement, print_summary, say, watcher
+from fitbo.study_display import announcement, newly, print_summary, say, watcher
 from fitbo.study_file import StudyFile
 
 OK, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
@@ -93,6 +93,8 @@ def run(options: argparse.Namespace, console: Console, errors: Console) -> int:
     study_build.check_objective(config, path.parent, str(path))
     if not options.quiet:
         say(console, announcement(config))
+        if not config.journal.exists():
+            say(errors, newly(config))
     watch = None if options.quiet else watcher(console, config)
     try:
         with _told_to_end():

@@ -160,7 +160,11 @@ class Campaign:
         float, "deviation of the noise, for problems that state none", Range(0)
     ] = 0.0
     executor: Annotated[Executor, "where the studies run"] = field(default_factory=Executor)
-    output: Annotated[str, "results go to <output>/<name>", PRINTABLE] = "results"
+    output: Annotated[
+        str,
+        "results go to <output>/<name>, from the directory that fitbo runs in, not this file's",
+        PRINTABLE,
+    ] = "results"
 
     def __post_init__(self) -> None:
         check(self)

@@ -36,6 +36,7 @@ class Notebook:
     rows: list[dict[str, Any]] = field(default_factory=list)
     writer: Writer | None = None
     starts: dict[int, Ensemble] = field(default_factory=dict, repr=False)
+    new: bool = False  # whether the journal was made for it
 
     def __enter__(self) -> Notebook:
         return self
@@ -167,7 +168,7 @@ def open_notebook(config: StudyFile, fits: bool = True, **lock: Any) -> Notebook
             check_same(writer.journal, config)
         rows = once(writer.journal.rows) if writer.journal is not None else []
         study, starts = replay(config, rows, fits)
-        return Notebook(config, study, rows, writer, starts)
+        return Notebook(config, study, rows, writer, starts, new=writer.journal is None)
     except BaseException:
         writer.__exit__(None, None, None)
         raise

@@ -24,6 +24,11 @@ def announcement(config: StudyFile) -> str:
     )
 
 
+def newly(config: StudyFile) -> str:
+    """That a journal is made, and where: from the working directory, which may be the wrong one."""
+    return f"new study in {config.directory.resolve()}"
+
+
 def assignment(name: str, value: Any) -> str:
     """A parameter as ``fitbo tell --set`` takes it, quoted for a shell."""
     from fitbo.objectives.command import written

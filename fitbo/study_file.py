@@ -90,7 +90,11 @@ class StudyFile:
     executor: Annotated[StudyExecutor, "where evaluations run"] = field(
         default_factory=StudyExecutor
     )
-    output: Annotated[str, "results go to <output>/<name>", PRINTABLE] = "results"
+    output: Annotated[
+        str,
+        "results go to <output>/<name>, from the directory that fitbo runs in, not this file's",
+        PRINTABLE,
+    ] = "results"
 
     def __post_init__(self) -> None:
         check(self)

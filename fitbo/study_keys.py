@@ -110,7 +110,8 @@ class ObjectiveConfig:
 
     python: Annotated[
         Annotated[str, PRINTABLE] | None,
-        "package.module:function, or path.py:function from this file; called with the parameters",
+        "package.module:function, or path.py:function from this file's directory; called with the "
+        "parameters",
     ] = None
     kwargs: Annotated[dict[str, Any], "for python: further arguments by name"] = field(
         default_factory=dict
@@ -120,7 +121,8 @@ class ObjectiveConfig:
     ] = False
     command: Annotated[
         tuple[Annotated[str, Pattern(r"[^\x00]*", "characters other than NUL")], ...] | None,
-        "a program and its arguments, {name} standing for a parameter; no shell",
+        "a program and its arguments, {name} standing for a parameter; no shell; ./program is from "
+        "this file's directory",
     ] = None
     value: Annotated[
         Value | None, "for command: where its value is; left out: stdout's last number-only line"

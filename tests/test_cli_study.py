@@ -138,8 +138,7 @@ def test_mistakes_in_telling(
     lab: Path, arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert expected in fails(capsys, "tell", lab, *arguments)
-    journal = load(lab).journal
-    assert not journal.exists() or len(journal.read_text().splitlines()) == 1
+    assert not load(lab).journal.exists()
 
 
 def test_a_busy_notebook_is_one_clear_error(
@@ -207,6 +206,27 @@ def test_an_exhausted_space(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     shown = capsys.readouterr()
     assert len(shown.out.splitlines()) == 3
     assert shown.err
+
+
+def test_where_a_new_study_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, and not where a program reads: results are relative to the working directory."""
+    path = study(tmp_path, "initial: {n: 8}\noutput: results\n")
+    (tmp_path / "there").mkdir()
+    monkeypatch.chdir(tmp_path / "there")
+    where = f"new study in {tmp_path}/there/results/try\n"
+    point = ["--set", "a=0.5", "n=3", "c=red", "--value", "1"]
+    for first in (["ask", path, "--json"], ["tell", path, *point], ["run", path, "--no-report"]):
+        for expected in (where, ""):
+            assert main([str(argument) for argument in first]) == 0
+            shown = capsys.readouterr()
+            assert shown.err == expected
+            assert "new study" not in shown.out
+        (tmp_path / "there" / "results" / "try" / "study.jsonl").unlink()
+    said = fails(capsys, "tell", path, "--id", 1, "--value", 1)
+    assert f"there is no journal {tmp_path}/there/results/try/study.jsonl" in said
+    assert not (tmp_path / "there" / "results" / "try" / "study.jsonl").exists()
 
 
 # --- import and export ------------------------------------------------------------------------
