@@ -100,14 +100,21 @@ def report(options: argparse.Namespace, console: Console, errors: Console) -> in
     """``fitbo report``."""
     from fitbo.notebook import study_of
 
-    if len(options.results) == 1 and (study := study_of(Path(options.results[0]))) is not None:
+    given = [Path(path) for path in options.results]
+    study = next((study for path in given if (study := study_of(path)) is not None), None)
+    if study is not None and len(given) > 1:
+        raise ValueError(
+            f"report takes one study at a time, got {', '.join(options.results)}: "
+            f"give each a command of its own"
+        )
+    if study is not None:
         return cli_study.report(study, options.output, console)
     from fitbo.display import print_summary
     from fitbo.regret import group, summarise
     from fitbo.regret import load as load_runs
     from fitbo.report import write_report
 
-    paths = [Path(path) for path in options.results]
+    paths = [_results_of(path) for path in given]
     print_summary(console, summarise(group(load_runs(paths))))
     page = write_report(paths, options.output)
     console.print(f"report: {page}", markup=False, highlight=False, soft_wrap=True)
@@ -185,7 +192,10 @@ def _parser() -> argparse.ArgumentParser:
 
     two = commands.add_parser("report", help="figures and a page from results")
     two.add_argument(
-        "results", nargs="+", metavar="RESULTS", help="folders of journals, or one study's file"
+        "results",
+        nargs="+",
+        metavar="RESULTS",
+        help="folders of journals or the files of campaigns, several to compare; or of one study",
     )
     two.add_argument("--output", type=Path, help="a folder, or the page if it ends in .html")
     two.set_defaults(command=report)
@@ -208,6 +218,16 @@ def _parser() -> argparse.ArgumentParser:
 def _announcement(campaign: Campaign, studies: int) -> str:
     many = f"{studies} studies" if studies != 1 else "1 study"
     return f"{campaign.name}: {many} of {campaign.budget} evaluations, in {campaign.directory}"
+
+
+def _results_of(path: Path) -> Path:
+    """Where a campaign's results are, if this is its file; else the path itself."""
+    if path.suffix not in (".yaml", ".yml") or not path.is_file():
+        return path
+    folder = load(path).directory
+    if not folder.exists():
+        raise ValueError(f"{path} has no results yet, {folder}: run it first")
+    return folder
 
 
 def _first_line(kind: object) -> str:

@@ -103,11 +103,13 @@ def load(paths: Sequence[Path]) -> list[Run]:
     the methods are named "campaign / method", and campaigns of one name by their folders too.
     """
     files: dict[Path, None] = {}
+    studies: list[Path] = []
     for path in paths:
         if not path.exists():
             raise ValueError(f"results must be an existing folder, got {str(path)!r}")
         found = [path] if path.is_file() else sorted(path.rglob("*.jsonl"))
         # A study of a black box has a report of its own, and its programs may write what they like.
+        studies += [file.parent for file in found if file.name == "study.jsonl"]
         found = [
             file
             for file in found
@@ -119,8 +121,9 @@ def load(paths: Sequence[Path]) -> list[Run]:
     runs = [run for run in runs if len(run)]
     if not runs:
         names = ", ".join(str(path) for path in paths)
+        alone = f"; its studies are reported one at a time, as {studies[0]}" if studies else ""
         raise ValueError(
-            f"results must hold journals (*.jsonl) with evaluations, found none in {names}"
+            f"results must hold journals (*.jsonl) with evaluations, found none in {names}{alone}"
         )
     return runs
 

@@ -98,6 +98,17 @@ def test_the_picture_is_drawn_of_a_problem_of_one_dimension(ran: tuple[Path, Any
     assert "branin-picture.png" not in drawn
 
 
+def test_a_report_of_a_campaign_s_file_is_of_its_results(
+    ran: tuple[Path, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.html"
+    assert main(["report", str(ran[0]), "--output", str(page)]) == 0
+    assert "branin" in capsys.readouterr().out
+    assert page.exists()
+    assert main(["report", str(write_config(tmp_path / "none"))]) == 2
+    assert f"has no results yet, {tmp_path / 'none' / 'small'}" in capsys.readouterr().err
+
+
 def test_quiet_prints_the_table_only(
     ran: tuple[Path, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

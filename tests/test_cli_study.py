@@ -380,6 +380,17 @@ def test_a_campaign_s_report_passes_over_studies(tmp_path: Path) -> None:
         load_runs([tmp_path / "results"])
 
 
+def test_studies_are_reported_one_at_a_time(
+    lab: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    does(capsys, "tell", lab, "--set", "a=0.5", "n=3", "c=red", "--value", 1)
+    folder = tmp_path / "results" / "try"
+    for several in ([lab, lab], [folder, tmp_path], [tmp_path, folder / "study.jsonl"]):
+        said = fails(capsys, "report", *several)
+        assert f"report takes one study at a time, got {several[0]}, {several[1]}" in said
+    assert f"one at a time, as {folder}" in fails(capsys, "report", folder.parent)
+
+
 def test_run_says_when_all_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = study(tmp_path, "max_failures: 2\n", 'objective: {command: ["false", "{point}"]}\n')
     assert main(["run", str(path)]) == 1
