@@ -8,7 +8,8 @@ A study is resumed by replaying its journal. What each evaluation needs besides 
 sampler's ensemble one fit earlier; the last two are kept beside the journal in ``<seed>.state.npz``
 while the study runs. That file is only a shortcut: without it, or with one that a kill has torn,
 the fits are made again, and since all randomness comes from (seed, evaluation, purpose) they are
-the same fits.
+the same fits. So does a study that was complete go on when its budget grows; its header stays as it
+was, and ``fitbo.regret`` knows the budget of a campaign by all of its journals.
 """
 
 from __future__ import annotations
@@ -193,16 +194,25 @@ def header(task: Task, problem: Problem) -> dict[str, Any]:
 
 
 def check_same(journal: Journal, new: Mapping[str, Any], path: Path) -> None:
-    """Raise ``ConfigChanged`` where the journal's header describes another study than ``new``."""
+    """Raise ``ConfigChanged`` where the journal's header describes another study than ``new``.
+
+    A budget may grow: no point depends on it. It may not shrink below what the journal was made
+    for or has reached, as what it holds would then be more than was asked for.
+    """
     old, new = (
         {key: value for key, value in each.items() if key not in INCIDENTAL}
         for each in (journal.header, new)
     )
+    if "budget" in old:
+        old["budget"] = max(old["budget"], len(journal.rows))
+        if new["budget"] > old["budget"]:
+            old["budget"] = new["budget"]
     changed = differences(old, new)
     if changed:
+        grow = "" if old.get("budget") == new["budget"] else "; a budget can only grow"
         raise ConfigChanged(
-            f"{path} was made by another configuration: {'; '.join(changed)}. Give the campaign "
-            f"another name or output, or move its results away"
+            f"{path} was made by another configuration: {'; '.join(changed)}{grow}. Give the "
+            f"campaign another name or output, or move its results away"
         )
 
 

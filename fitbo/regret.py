@@ -20,12 +20,14 @@ How runs are put together:
   runs stand behind each n. A run that has stopped short is thereby neither a stalled run nor one
   that holds the others back.
 - The table takes each run at its last evaluation, and says how many runs are complete.
+- A campaign's budget may grow, and the headers of what it had begun do not know: its budget on a
+  problem is the largest that any of its runs began with or has reached.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +120,7 @@ def load(paths: Sequence[Path]) -> list[Run]:
         files |= dict.fromkeys(file.resolve() for file in found)
     # A file without one whole line is that of a study killed at birth: it has no header yet.
     runs = [_run(file) for file in files if b"\n" in file.read_bytes()]
-    runs = [run for run in runs if len(run)]
+    runs = _grown([run for run in runs if len(run)])
     if not runs:
         names = ", ".join(str(path) for path in paths)
         alone = f"; its studies are reported one at a time, as {studies[0]}" if studies else ""
@@ -126,6 +128,15 @@ def load(paths: Sequence[Path]) -> list[Run]:
             f"results must hold journals (*.jsonl) with evaluations, found none in {names}{alone}"
         )
     return runs
+
+
+def _grown(runs: Sequence[Run]) -> list[Run]:
+    """The runs with the budget that their campaign has come to have on their problem."""
+    budgets: dict[tuple[Path, str], int] = {}
+    for run in runs:
+        key = folder(run), run.problem
+        budgets[key] = max(budgets.get(key, 0), run.budget, len(run))
+    return [replace(run, budget=budgets[folder(run), run.problem]) for run in runs]
 
 
 def _folders(file: Path, top: Path) -> list[Path]:

@@ -228,7 +228,7 @@ def resolved_config(runs: Sequence[Run]) -> str:
     """What a campaign's headers say it ran, as YAML whose values are JSON."""
     collected: dict[str, list[Any]] = {}
     for run in runs:
-        for key, value in run.header.items():
+        for key, value in {**run.header, "budget": run.budget}.items():  # it may have grown
             if key not in ("versions", "format", "fitbo"):
                 seen = collected.setdefault(key, [])
                 if value not in seen:

@@ -218,13 +218,14 @@ def test_noise_is_of_the_seed_and_the_evaluation(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"budget": 8}, "budget: was 7, is 8"),
+        ({"budget": 6}, "budget: was 7, is 6; a budget can only grow"),
         ({"noise_std": 0.25}, r"problem\.noise_std: was 0\.0, is 0\.25"),
         ({"initial": {"n": 4}}, r"initial\.n: was 3, is 4"),
         ({"initial": {"n": 3, "design": "latin"}}, r"initial\.design"),
         ({"methods": [{**SMALL["methods"][0], "samples": 14}]}, r"method\.samples: was 12, is 14"),
         ({"methods": [{**SMALL["methods"][0], "entropy": "vub"}]}, r"method\.entropy"),
-        ({"budget": 9, "noise_std": 1.0}, r"noise_std: .*budget: "),
+        ({"budget": 5, "noise_std": 1.0}, r"noise_std: .*budget: was 7, is 5"),
+        ({"budget": 9, "noise_std": 1.0}, r"noise_std: was 0\.0, is 1\.0\. Give"),
     ],
 )
 def test_a_changed_configuration_is_refused_with_its_keys(
@@ -235,6 +236,22 @@ def test_a_changed_configuration_is_refused_with_its_keys(
     with pytest.raises(ConfigChanged, match=named):
         run_study(one_task(tmp_path, **change))
     assert one_task(tmp_path).path.read_bytes() == before
+
+
+@pytest.mark.parametrize("begun", [2, 4, 5])
+def test_a_budget_may_grow(moments: list[Path], begun: int, tmp_path: Path) -> None:
+    """Of a study under way or complete: its points are those of one that had it all along."""
+    small = one_task(tmp_path, **NOISY, budget=5)
+    if begun < 5:
+        run_until(small, begun)
+    else:
+        assert run_study(small)
+    assert run_study(one_task(tmp_path, **NOISY))
+    header, *rows = timeless(small.path).splitlines()
+    assert rows == timeless(moments[-1] / "0.jsonl").splitlines()[1:]
+    assert json.loads(header)["budget"] == 5  # the first line stays
+    with pytest.raises(ConfigChanged, match="budget: was 7, is 5; a budget can only grow"):
+        run_study(small)
 
 
 def test_more_seeds_and_another_executor_or_version_are_no_change(tmp_path: Path) -> None:

@@ -124,11 +124,23 @@ def test_quiet_prints_the_table_only(
 def test_a_changed_configuration_is_a_mistake(
     ran: tuple[Path, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["run", str(ran[0]), "--set", "budget=5", "--set", "methods[0].samples=13"]) == 2
+    assert main(["run", str(ran[0]), "--set", "budget=3", "--set", "methods[0].samples=13"]) == 2
     _, err = capsys.readouterr()
-    assert "budget: was 4, is 5" in err
+    assert "budget: was 4, is 3" in err
     assert "method.samples: was 12, is 13" in err
     assert len(err.splitlines()) <= SCREEN
+
+
+def test_a_campaign_s_budget_may_grow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = write_config(tmp_path / "out", seeds=2, budget=3)
+    assert main(["run", str(config), "--quiet", "--no-report"]) == 0
+    assert main(["run", str(config), "--set", "budget=4", "--set", "seeds=3", "--quiet"]) == 0
+    assert capsys.readouterr().out.splitlines()[-2].split()[2] == "3"  # complete, all of them
+    page = (tmp_path / "out" / "small" / "report.html").read_text()
+    assert "3 of 3 runs complete" in page
+    assert "\nbudget: 4\n" in page
+    assert main(["run", str(config), "--quiet"]) == 2
+    assert "budget: was 4, is 3; a budget can only grow" in capsys.readouterr().err
 
 
 def test_a_study_that_fails_is_named_and_the_others_are_summed_up(

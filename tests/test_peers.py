@@ -173,7 +173,7 @@ def test_journals_of_others_are_left_alone(peers: ModuleType, tmp_path: Path) ->
     before = path.read_bytes()
     study(peers, tmp_path, "random")
     with pytest.raises(ConfigChanged, match="budget"):
-        study(peers, tmp_path, "random", extra=4)
+        study(peers, tmp_path, "random", extra=2)
     with Writer(path), pytest.raises(Busy):
         study(peers, tmp_path, "random")
     assert path.read_bytes() == before

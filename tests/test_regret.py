@@ -101,6 +101,23 @@ def test_a_run_is_what_its_journal_says(tmp_path: Path) -> None:
     assert_allclose(run.eta[2], [-1.75, -0.75, -0.25, 0.25, 0.75])
 
 
+def test_a_budget_that_has_grown_is_that_of_all_runs(tmp_path: Path) -> None:
+    """Their headers say what it was; another problem, or campaign, has its own."""
+    write_run(tmp_path, [3.0, 2.0, 1.0, 0.5], seed=0, budget=2)  # gone on
+    write_run(tmp_path, [3.0, 2.0], seed=1, budget=2)  # not yet
+    write_run(tmp_path, [3.0], seed=2, budget=5)  # begun since
+    write_run(tmp_path, [3.0, 2.0], problem="ackley", budget=2)
+    write_run(tmp_path, [3.0, 2.0], campaign="other", budget=2)
+    found = {(run.campaign, run.problem, run.seed): run for run in load([tmp_path])}
+    assert [found["demo", "branin", seed].budget for seed in range(3)] == [5, 5, 5]
+    assert found["demo", "ackley", 0].complete
+    assert found["other", "branin", 0].complete
+    (tmp_path / "demo" / "branin" / "FITBO" / "2.jsonl").unlink()
+    runs = load([tmp_path / "demo" / "branin"])
+    assert [run.complete for run in runs] == [True, False]
+    assert [(row.runs, row.complete) for row in summarise(group(runs))] == [(2, 1)]
+
+
 def test_a_torn_line_is_dropped_and_a_journal_without_header_or_rows_ignored(
     tmp_path: Path,
 ) -> None:
@@ -164,7 +181,9 @@ def test_eta_and_seconds_over_seeds(tmp_path: Path) -> None:
 
 def test_the_final_table(tmp_path: Path) -> None:
     for seed, last in enumerate([1e-4, 1e-2, 1.0]):
-        write_run(tmp_path, [2.0, 5.0, last], seed=seed, budget=3 + (seed == 2))
+        short = seed == 2
+        regrets = [2.0, 5.0, last] if short else [2.0, 2.0, 5.0, last]
+        write_run(tmp_path, regrets, seed=seed, budget=4, initial=len(regrets) - 1)
     write_run(tmp_path, [2.0, 0.0], method="Random", initial=2)
     fitbo, random = summarise(group(load([tmp_path])))
     assert (fitbo.problem, fitbo.method, fitbo.runs, fitbo.complete) == ("branin", "FITBO", 3, 2)
