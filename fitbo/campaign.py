@@ -14,11 +14,9 @@ was, and ``fitbo.regret`` knows the budget of a campaign by all of its journals.
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,7 @@ import fitbo
 from fitbo import ensembles
 from fitbo.build import build_problem, build_settings
 from fitbo.config import Campaign, ProblemConfig, differences, to_dict
-from fitbo.journal import FORMAT, Journal, Writer
+from fitbo.journal import FORMAT, ConfigChanged, Journal, Writer, lasting, made_by, state_path
 from fitbo.method import MethodConfig
 from fitbo.problems import Problem
 from fitbo.regret import ETA_QUANTILES
@@ -36,13 +34,6 @@ from fitbo.sampling import Ensemble
 from fitbo.study import Study
 
 NOISE_STREAM = 100  # apart from the purposes of a study
-VERSIONED = ("numpy", "scipy", "emcee")
-# What a header says of where a study was made, and not of what it is.
-INCIDENTAL = ("fitbo", "versions")
-
-
-class ConfigChanged(ValueError):
-    """The journal was written for another configuration."""
 
 
 @dataclass(frozen=True)
@@ -86,16 +77,16 @@ def run_study(task: Task, stop: Callable[[], bool] = lambda: False) -> bool:
     problem = build_problem(task.campaign, task.problem)
     with Writer(task.path) as writer:
         if writer.journal is None:
-            _state_path(task.path).unlink(missing_ok=True)  # of a journal since removed
+            state_path(task.path).unlink(missing_ok=True)  # of a journal since removed
             writer.append(header(task, problem))
             rows: list[dict[str, Any]] = []
         else:
             check_same(writer.journal, header(task, problem), task.path)
             rows = writer.journal.rows
         if len(rows) >= task.campaign.budget:
-            _state_path(task.path).unlink(missing_ok=True)
+            state_path(task.path).unlink(missing_ok=True)
             return True
-        study, state = replay(task, problem, rows, ensembles.load(_state_path(task.path)))
+        study, state = replay(task, problem, rows, ensembles.load(state_path(task.path)))
         lowest = min([row["f"] for row in rows], default=np.inf)
         for n in range(len(rows) + 1, task.campaign.budget + 1):
             if stop():
@@ -106,9 +97,9 @@ def run_study(task: Task, stop: Callable[[], bool] = lambda: False) -> bool:
             if before is not None:
                 # Before the row: whichever of the two a kill prevents, the other is still right.
                 state = {k: e for k, e in state.items() if k == n - 1} | {n: before}
-                ensembles.save(_state_path(task.path), state)
+                ensembles.save(state_path(task.path), state)
             writer.append(row)
-        _state_path(task.path).unlink(missing_ok=True)
+        state_path(task.path).unlink(missing_ok=True)
     return True
 
 
@@ -186,10 +177,7 @@ def header(task: Task, problem: Problem) -> dict[str, Any]:
         "seed": task.seed,
         "budget": task.campaign.budget,
         "initial": {**config["initial"], "n": task.campaign.n_initial(task.problem)},
-        "versions": {
-            "python": platform.python_version(),
-            **{name: version(name) for name in VERSIONED},
-        },
+        "versions": made_by(),
     }
 
 
@@ -199,10 +187,7 @@ def check_same(journal: Journal, new: Mapping[str, Any], path: Path) -> None:
     A budget may grow: no point depends on it. It may not shrink below what the journal was made
     for or has reached, as what it holds would then be more than was asked for.
     """
-    old, new = (
-        {key: value for key, value in each.items() if key not in INCIDENTAL}
-        for each in (journal.header, new)
-    )
+    old, new = lasting(journal.header), lasting(new)
     if "budget" in old:
         old["budget"] = max(old["budget"], len(journal.rows))
         if new["budget"] > old["budget"]:
@@ -214,10 +199,6 @@ def check_same(journal: Journal, new: Mapping[str, Any], path: Path) -> None:
             f"{path} was made by another configuration: {'; '.join(changed)}{grow}. Give the "
             f"campaign another name or output, or move its results away"
         )
-
-
-def _state_path(path: Path) -> Path:
-    return path.with_suffix(".state.npz")
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -52,9 +52,10 @@ def run(options: argparse.Namespace, console: Console, errors: Console) -> int:
 
     if is_study(options.config):
         return cli_study.run(options, console, errors)
-    from fitbo.campaign import ConfigChanged, tasks
+    from fitbo.campaign import tasks
     from fitbo.display import display, print_summary
     from fitbo.executors import run_all
+    from fitbo.journal import ConfigChanged
     from fitbo.regret import group, summarise
     from fitbo.regret import load as load_runs
 

@@ -15,17 +15,26 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import platform
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
 FORMAT = 1
+VERSIONED = ("numpy", "scipy", "emcee")
+# What a header says of where a study was made, and not of what it is.
+INCIDENTAL = ("fitbo", "versions")
 RETRY = 0.1  # seconds between attempts at a lock
 SILENCE = 1.0  # seconds of waiting before anybody is told
+
+
+class ConfigChanged(ValueError):
+    """The journal was written for another configuration."""
 
 
 class Busy(Exception):
@@ -50,6 +59,21 @@ def read(path: Path) -> Journal:
     if journal is None:
         raise ValueError(f"{path} must begin with a header line, and holds no whole line")
     return journal
+
+
+def made_by() -> dict[str, str]:
+    """The versions that a header names, of Python and of what decides the numbers."""
+    return {"python": platform.python_version()} | {name: version(name) for name in VERSIONED}
+
+
+def lasting(header: Mapping[str, Any]) -> dict[str, Any]:
+    """What a header says of the study itself, which must not change."""
+    return {key: value for key, value in header.items() if key not in INCIDENTAL}
+
+
+def state_path(path: Path) -> Path:
+    """Where the sampler's last ensembles are, beside a journal."""
+    return path.with_suffix(".state.npz")
 
 
 class Writer:

@@ -5,21 +5,27 @@ The lines are the events of ``fitbo.entries``, and are only ever appended.
 
 from __future__ import annotations
 
-import platform
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import fitbo
 from fitbo import ensembles
-from fitbo.campaign import INCIDENTAL, VERSIONED, ConfigChanged
 from fitbo.config import differences
 from fitbo.entries import Entry, Point, amended, entries_of, once
-from fitbo.journal import FORMAT, Journal, Writer, read
+from fitbo.journal import (
+    FORMAT,
+    ConfigChanged,
+    Journal,
+    Writer,
+    lasting,
+    made_by,
+    read,
+    state_path,
+)
 from fitbo.regret import ETA_QUANTILES
 from fitbo.sampling import Ensemble
 from fitbo.study import Study
@@ -107,7 +113,7 @@ class Notebook:
         """A row after which the study is another: it is rebuilt, its next fit from nothing."""
         # First of all: of a state without its row the fits are made again, but a row with the
         # state of fits to other values would go on from them.
-        state_path(self.config).unlink(missing_ok=True)
+        state_path(self.config.journal).unlink(missing_ok=True)
         self.append(row | {"was": entry.reason if entry.value is None else entry.value})
         self.study, self.starts = replay(self.config, self.rows, fits=False)
 
@@ -135,7 +141,7 @@ class Notebook:
             last = max(self.starts, default=None)
             kept = {k: e for k, e in self.starts.items() if k == last}
             self.starts = kept | {n: self.study.start}
-            ensembles.save(state_path(self.config), self.starts)
+            ensembles.save(state_path(self.config.journal), self.starts)
         return {
             "fitted": n,
             "eta": self.study.eta_quantiles(ETA_QUANTILES).tolist(),
@@ -162,7 +168,7 @@ def open_notebook(config: StudyFile, fits: bool = True, **lock: Any) -> Notebook
     writer = Writer(config.journal, **lock)
     try:
         if writer.journal is None:
-            state_path(config).unlink(missing_ok=True)  # of a journal since removed
+            state_path(config.journal).unlink(missing_ok=True)  # of a journal since removed
             writer.append(header(config))
         else:
             check_same(writer.journal, config)
@@ -208,7 +214,7 @@ def replay(
     study = Study(build_space(config), build_settings(config))
     right = amended(rows)
     last = max([row["fitted"] for row in right if "fitted" in row], default=None)
-    saved = ensembles.load(state_path(config)) if last is not None else {}
+    saved = ensembles.load(state_path(config.journal)) if last is not None else {}
     start = saved.get(last) if last is not None else None
     starts: dict[int, Ensemble] = {}
     for row in right:
@@ -236,10 +242,7 @@ def header(config: StudyFile) -> dict[str, Any]:
         "format": FORMAT,
         "fitbo": fitbo.__version__,
         "study": fixed(config),
-        "versions": {
-            "python": platform.python_version(),
-            **{name: version(name) for name in VERSIONED},
-        },
+        "versions": made_by(),
     }
 
 
@@ -248,10 +251,7 @@ def check_same(journal: Journal, config: StudyFile) -> None:
     path = config.journal
     if "study" not in journal.header:
         raise ConfigChanged(f"{path} is not the journal of a study: give this one another name")
-    old, new = (
-        {key: value for key, value in each.items() if key not in INCIDENTAL}
-        for each in (journal.header, header(config))
-    )
+    old, new = lasting(journal.header), lasting(header(config))
     changed = [line.removeprefix("study.") for line in differences(old, new)]
     order, now = (", ".join(each["study"]["space"]) for each in (old, new))
     if not changed and order != now:  # which coordinate is whose
@@ -263,11 +263,6 @@ def check_same(journal: Journal, config: StudyFile) -> None:
             f"fitbo export {shlex.quote(str(config.directory))} old.csv and fitbo import that into "
             f"the renamed study"
         )
-
-
-def state_path(config: StudyFile) -> Path:
-    """Where the sampler's last ensembles are."""
-    return config.journal.with_suffix(".state.npz")
 
 
 def plain(point: Mapping[str, Any]) -> Point:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fitbo.campaign import ConfigChanged, Task, run_study, tasks
-from fitbo.journal import Busy, Writer, read
+from fitbo.campaign import Task, run_study, tasks
+from fitbo.journal import Busy, ConfigChanged, Writer, read
 from fitbo.problems import problem
 from tests.campaigns import MANY, SMALL, campaign, journals, one_task, start, timeless, write_config
 

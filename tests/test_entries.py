@@ -10,8 +10,9 @@ import pytest
 
 from fitbo.cli import main
 from fitbo.entries import amended, entries_of, once
+from fitbo.journal import state_path
 from fitbo.laboratory import run, status
-from fitbo.notebook import Notebook, open_notebook, read_notebook, state_path
+from fitbo.notebook import Notebook, open_notebook, read_notebook
 from fitbo.study import Study
 from fitbo.study_build import build_settings
 from fitbo.study_file import StudyFile, build_space, load
@@ -108,11 +109,11 @@ def test_a_corrected_study_goes_on_from_what_is_right_and_from_nothing_else(
     measured(config)
     with open_notebook(config) as book:
         book.ask()  # fitted to six values, of which one is wrong
-        assert state_path(config).exists()
+        assert state_path(config.journal).exists()
         book.forget(book.pending()[0])
         before = config.journal.read_bytes()
         correction(book)
-        assert not state_path(config).exists()
+        assert not state_path(config.journal).exists()
         asked = book.ask() if same_session else None
     assert config.journal.read_bytes().startswith(before)  # nothing is erased
     if asked is None:
@@ -140,7 +141,7 @@ def test_a_corrected_study_resumes_bit_for_bit(tmp_path: Path, keep_state: bool)
             entry = book.ask()
             book.told(entry, value)
         if not keep_state:
-            state_path(config).unlink(missing_ok=True)
+            state_path(config.journal).unlink(missing_ok=True)
         point = whole.ask()[0]
         whole.tell(point, value)
         assert entry.point == point

@@ -14,10 +14,9 @@ import numpy as np
 import pytest
 
 from fitbo import laboratory, notebook
-from fitbo.campaign import ConfigChanged
 from fitbo.cli_study import _told_to_end
 from fitbo.entries import entries_of
-from fitbo.journal import Busy, Writer
+from fitbo.journal import Busy, ConfigChanged, Writer
 from fitbo.laboratory import run, seed_of
 from fitbo.notebook import open_notebook, read_notebook
 from fitbo.study import Study
@@ -150,7 +149,7 @@ def test_a_study_that_stops_each_time_asks_the_same(
 
         run(config, tmp_path, callback=two)
         if not keep_state:
-            notebook.state_path(config).unlink(missing_ok=True)
+            notebook.state_path(config.journal).unlink(missing_ok=True)
     assert points(tmp_path) == uninterrupted
 
 
@@ -159,7 +158,7 @@ def test_a_state_that_is_torn_or_of_another_journal_changes_nothing(
 ) -> None:
     config = loaded(tmp_path)
     run(config, tmp_path, callback=lambda study: len(study.y) == 6)
-    state = notebook.state_path(config)
+    state = notebook.state_path(config.journal)
     state.write_bytes(state.read_bytes()[:-100])
     run(config, tmp_path, callback=lambda study: len(study.y) == 7)
     assert points(tmp_path) == uninterrupted[:7]

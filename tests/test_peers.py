@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from fitbo import regret
-from fitbo.campaign import ConfigChanged, run_study
-from fitbo.journal import Busy, Writer, read
+from fitbo.campaign import run_study
+from fitbo.journal import Busy, ConfigChanged, Writer, read
 from fitbo.problems import problem
 from fitbo.report import write_report
 from fitbo.settings import Settings
