@@ -61,8 +61,9 @@ def test_location_and_scale_of_a_theta_do_not_matter() -> None:
     assert_allclose(gain(moved), gain(mixture), atol=1e-9)
 
 
-@pytest.mark.parametrize("entropy", ["quad", "mm", "memel"])
-def test_gradient_by_differences(entropy: str) -> None:
+@pytest.mark.parametrize(("entropy", "error"), [("quad", 1e-6), ("mm", 1e-6), ("memel", 1e-5)])
+def test_gradient_by_differences(entropy: str, error: float) -> None:
+    """To the differences' own error; MEMeL's Newton stops at a tolerance, which h magnifies."""
     mixture = thetas(np.random.default_rng(3), B=2, T=3)
     gain = InformationGain(entropy, per_theta=K)
     value, by_mean, by_variance = gain.value_and_grad(mixture)
@@ -72,11 +73,11 @@ def test_gradient_by_differences(entropy: str) -> None:
         step = h * np.eye(mixture.n_components)[j]
         up = gain(Mixture(mixture.means + step, mixture.variances))
         down = gain(Mixture(mixture.means - step, mixture.variances))
-        assert_allclose(by_mean[:, j], (up - down) / (2 * h), rtol=2e-3, atol=2e-5)
+        assert_allclose(by_mean[:, j], (up - down) / (2 * h), rtol=0, atol=error)
         up = gain(Mixture(mixture.means, mixture.variances * (1 + step)))
         down = gain(Mixture(mixture.means, mixture.variances * (1 - step)))
         slope = (up - down) / (2 * h * mixture.variances[:, j])
-        assert_allclose(by_variance[:, j], slope, rtol=2e-3, atol=2e-5)
+        assert_allclose(by_variance[:, j], slope, rtol=0, atol=error)
 
 
 def test_a_mixture_that_is_not_made_of_thetas_is_refused() -> None:

@@ -82,6 +82,20 @@ def test_mc_is_unbiased_and_common_random_numbers_are_common() -> None:
     assert MC(50, seed=3)(mixture) != MC(50, seed=4)(mixture)
 
 
+@pytest.mark.parametrize("n", [100, 400])
+def test_mc_errs_by_its_standard_error(n: int) -> None:
+    """sqrt(Var log p) = sqrt(1/2) of a Gaussian, and 0.7 of gentle mixtures, over sqrt(n)."""
+    mixture = gentle(batch=8)
+    truth = Quad()(mixture)
+    one = Mixture([0.0], [1.0])
+    draws = [MC(n, seed=s) for s in range(200)]
+    exact = 0.5 * np.log(2 * np.pi * np.e)
+    rms = np.sqrt(np.mean([(mc(one) - exact) ** 2 for mc in draws]))
+    assert_allclose(rms, np.sqrt(0.5 / n), rtol=0.15)
+    rms = np.sqrt(np.mean([(mc(mixture) - truth) ** 2 for mc in draws]))
+    assert_allclose(rms, 0.7 / np.sqrt(n), rtol=0.15)
+
+
 def test_vub_against_the_formula_written_out() -> None:
     m, v, w = [0.0, 0.7], [1.0, 0.25], [0.4, 0.6]
 

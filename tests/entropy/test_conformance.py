@@ -1,4 +1,4 @@
-"""What every backend must satisfy, each within the tolerance it declares."""
+"""What every backend must satisfy: values within the tolerance it declares, invariances exactly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from fitbo.entropy import BACKENDS, Huber, MEMe, MEMeC, MEMeL, Quad
+from fitbo.entropy import BACKENDS, MC, Huber, MEMe, MEMeC, MEMeL, Quad
 from fitbo.mixture import Mixture
 from tests.mixtures import adversarial, far_clusters, gentle, heavy_tailed, narrow_and_wide
 
@@ -26,6 +26,7 @@ BACKENDS_UNDER_TEST = [
 ]
 UPPER_BOUNDS = [backend for backend in BACKENDS_UNDER_TEST if backend.upper_bound]
 TRUTH = Quad(tol=1e-10)
+INVARIANCE = 1e-9  # rounding: however rough an entropy, it is as rough after a change of units
 
 every_backend = pytest.mark.parametrize("backend", BACKENDS_UNDER_TEST, ids=str)
 every_bound = pytest.mark.parametrize("backend", UPPER_BOUNDS, ids=str)
@@ -35,18 +36,24 @@ def transformed(mixture: Mixture, factor: float = 1.0, shift: float = 0.0) -> Mi
     return Mixture(factor * mixture.means + shift, factor**2 * mixture.variances, mixture.weights)
 
 
+def scatter(backend, estimates: int = 1) -> float:
+    """Three standard errors of so many independent estimates; 0 of a backend that draws nothing."""
+    return 3 * 0.7 * (estimates / backend.n_samples) ** 0.5 if isinstance(backend, MC) else 0.0
+
+
 @every_backend
 @pytest.mark.parametrize(("mean", "deviation"), [(0.0, 1.0), (3.0, 0.2), (-1e8, 1e-2), (1e-9, 1e6)])
 def test_a_single_gaussian(backend, mean: float, deviation: float) -> None:
     exact = 0.5 * np.log(2 * np.pi * np.e * deviation**2)
-    assert_allclose(backend(Mixture([mean], [deviation**2])), exact, rtol=0, atol=backend.tolerance)
+    error = scatter(backend) or backend.tolerance
+    assert_allclose(backend(Mixture([mean], [deviation**2])), exact, rtol=0, atol=error)
 
 
 @every_backend
 def test_a_shift_changes_nothing(backend) -> None:
     mixture = gentle()
     moved = backend(transformed(mixture, shift=37.0))
-    assert_allclose(moved, backend(mixture), rtol=0, atol=min(1e-6, backend.tolerance))
+    assert_allclose(moved, backend(mixture), rtol=0, atol=INVARIANCE)
 
 
 @every_backend
@@ -55,17 +62,21 @@ def test_scaling_adds_the_log_of_the_factor(backend, factor: float) -> None:
     mixture = gentle()
     scaled = backend(transformed(mixture, factor=factor))
     expected = backend(mixture) + np.log(abs(factor))
-    assert_allclose(scaled, expected, rtol=0, atol=backend.tolerance)
+    # A reflected draw is not the draw of the reflected mixture.
+    error = INVARIANCE if factor > 0 else max(INVARIANCE, scatter(backend, 2))
+    assert_allclose(scaled, expected, rtol=0, atol=error)
 
 
 @every_backend
 def test_the_order_of_components_does_not_matter(backend) -> None:
+    """But for which component a uniform of Monte Carlo's chooses."""
     mixture = gentle()
     order = np.random.default_rng(0).permutation(mixture.n_components)
     shuffled = Mixture(
         mixture.means[:, order], mixture.variances[:, order], mixture.weights[:, order]
     )
-    assert_allclose(backend(shuffled), backend(mixture), rtol=0, atol=backend.tolerance)
+    error = max(INVARIANCE, scatter(backend, 2))
+    assert_allclose(backend(shuffled), backend(mixture), rtol=0, atol=error)
 
 
 @every_backend
@@ -76,14 +87,15 @@ def test_splitting_a_weight_changes_nothing(backend) -> None:
         np.concatenate([mixture.variances, mixture.variances], axis=1),
         np.concatenate([0.3 * mixture.weights, 0.7 * mixture.weights], axis=1),
     )
-    assert_allclose(backend(twice), backend(mixture), rtol=0, atol=backend.tolerance)
+    error = max(INVARIANCE, scatter(backend, 2))
+    assert_allclose(backend(twice), backend(mixture), rtol=0, atol=error)
 
 
 @every_backend
 def test_coincident_components_are_one(backend) -> None:
     one = backend(Mixture([0.4], [0.09]))
     many = backend(Mixture(np.full(40, 0.4), np.full(40, 0.09)))
-    assert_allclose(many, one, rtol=0, atol=backend.tolerance)
+    assert_allclose(many, one, rtol=0, atol=INVARIANCE)
 
 
 @every_backend
