@@ -22,5 +22,7 @@ def test_block_runs(block: str) -> None:
 
 
 def test_pictures_exist() -> None:
-    for path in re.findall(r"!\[[^]]*\]\(([^)]+)\)", README.read_text()):
+    paths = re.findall(r"!\[[^]]*\]\(([^)]+)\)", README.read_text())
+    assert paths
+    for path in paths:
         assert (README.parent / path).is_file(), path
