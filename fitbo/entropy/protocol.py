@@ -21,7 +21,8 @@ class Entropy(Protocol):
 
     The backends of this package also declare two class attributes, which their tests hold them to:
     ``tolerance``, the nats by which one may miss what it promises (the entropy of a single
-    Gaussian, the invariances, the side of its bound), and ``upper_bound``, whether it promises one.
+    Gaussian, the side of its bound), and ``upper_bound``, whether it promises one. Invariances hold
+    to rounding, but for those that change a random draw.
     """
 
     def __call__(self, mixture: Mixture) -> Array:
