@@ -355,7 +355,7 @@ def test_dask_with_a_worker_killed(tmp_path: Path) -> None:
     flag = str(tmp_path / "flag")
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

@@ -24,6 +24,8 @@ from tests.campaigns import ENVIRONMENT, journals, one_task, timeless
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "peers.py"
 NOISE = 1e-3
+# Optuna 4 warns of the multivariate TPE, and a warning would be a fallback here.
+pytestmark = pytest.mark.filterwarnings("ignore:Argument ``multivariate`` is an experimental")
 NEEDS = {
     "tpe": "optuna",
     "gpsampler": "torch",
