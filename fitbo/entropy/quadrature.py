@@ -31,7 +31,6 @@ TO_COEFFICIENTS = (
     legendre.legvander(NODES, len(NODES) - 1) * NODE_WEIGHTS[:, None] * (np.arange(16) + 0.5)
 ).T
 BLOCK = 1 << 16  # densities evaluated at once: half a megabyte
-THINNEST = 1e-14  # below it a node cannot be placed on a component
 WIDEST = 10.0  # deviations a panel may span before it is worth evaluating
 
 
@@ -62,12 +61,6 @@ class Quad:
         centre = np.vecdot(weights, means)[:, None]
         scale = np.sqrt(np.vecdot(weights, variances + (means - centre) ** 2))[:, None]
         m, s = (means - centre) / scale, np.sqrt(variances) / scale
-        thinnest = s[weights > NEGLIGIBLE_WEIGHT].min(initial=1.0)
-        if thinnest < THINNEST:
-            raise ValueError(
-                f"quad needs deviations of at least {THINNEST:g} of the mixture's own, got "
-                f"{thinnest:.1e} of it; use another backend"
-            )
         height = weights / (s * np.sqrt(2 * np.pi))
 
         value = np.log(scale[:, 0])
