@@ -14,14 +14,15 @@ are kept below ``build/ablation``: a run that was stopped goes on where it was.
 
 from __future__ import annotations
 
+from common import ROOT, one_thread, write
+
+one_thread()
+
 import argparse
 import csv
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 
 import numpy as np
 from scipy.stats import rankdata
@@ -32,7 +33,6 @@ from fitbo.executors import run_all
 from fitbo.problems import problem
 from fitbo.regret import Runs, group, load
 
-ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "ablation"
 JOURNALS = ROOT / "build" / "ablation"
 TIE = 1e-6
@@ -177,9 +177,7 @@ def main() -> None:
         "",
         *table(grouped, shared(grouped, list(variants))),
     ]
-    print("\n".join(lines))
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"{question}.md").write_text("\n".join(lines) + "\n")
+    write(RESULTS, question, lines)
     with (RESULTS / f"{question}.csv").open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["problem", "variant", "seed", "immediate regret", "simple regret"])

@@ -8,23 +8,18 @@ runs; those behind the speed ratios are medians over rounds in which all take tu
 
 from __future__ import annotations
 
-import os
+from common import ROOT, one_thread, peak_memory, versions, write
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+one_thread()
 
 import argparse
-import csv
 import itertools
-import platform
 import time
-import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import matplotlib
 import numpy as np
-import scipy
 from scipy import integrate
 
 matplotlib.use("Agg")
@@ -37,7 +32,7 @@ from fitbo.settings import Settings
 from fitbo.space import Space
 from fitbo.study import Study
 
-RESULTS = Path(__file__).parent.parent / "results" / "entropy"
+RESULTS = ROOT / "results" / "entropy"
 
 
 @dataclass(frozen=True)
@@ -182,6 +177,8 @@ def speed(repeats: int) -> list[tuple[str, str]]:
     rounds = [[best_of(run, 1) for run in contestants] for _ in range(repeats)]
     fast, slow, fast_gradient, slow_gradient, loop = np.median(rounds, axis=0)
     loop *= 1000 / some
+    memory = peak_memory(contestants[0])
+    memory_gradient = peak_memory(contestants[2])
     return [
         ("MEMeL-10, value, microseconds a mixture", f"{fast * 1e3:.0f}"),
         ("MEMeL-10, value and gradient", f"{fast_gradient * 1e3:.0f}"),
@@ -191,11 +188,8 @@ def speed(repeats: int) -> list[tuple[str, str]]:
         ("Quad / MEMeL-10, value", f"{slow / fast:.1f} x"),
         ("Quad / MEMeL-10, value and gradient", f"{slow_gradient / fast_gradient:.1f} x"),
         ("scipy loop / MEMeL-10, value", f"{loop / fast:.0f} x"),
-        ("MEMeL-10, peak memory beyond inputs, value", f"{peak(lambda: memel(mixture)):.0f} MB"),
-        (
-            "MEMeL-10, peak memory beyond inputs, value and gradient",
-            f"{peak(lambda: memel.value_and_grad(mixture)):.0f} MB",
-        ),
+        ("MEMeL-10, peak memory beyond inputs, value", f"{memory:.0f} MB"),
+        ("MEMeL-10, peak memory beyond inputs, value and gradient", f"{memory_gradient:.0f} MB"),
     ]
 
 
@@ -212,16 +206,6 @@ def scipy_entropy(mixture: Mixture, i: int) -> float:
     middle = float(np.median(m))
     left = integrate.quad(integrand, low, middle, epsabs=5e-7, epsrel=0, limit=500)[0]
     return left + integrate.quad(integrand, middle, high, epsabs=5e-7, epsrel=0, limit=500)[0]
-
-
-def peak(run: Callable[[], object]) -> float:
-    """Megabytes allocated at the worst moment of a run."""
-    run()
-    tracemalloc.start()
-    run()
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return most / 1e6
 
 
 def scaling(repeats: int) -> dict[str, tuple[list[int], list[float]]]:
@@ -249,22 +233,16 @@ def exponent(sizes: list[int], times: list[float]) -> float:
     return float(np.polyfit(np.log(sizes[half:]), np.log(times[half:]), 1)[0])
 
 
-def write(
+def report(
     table: list[dict[str, object]],
     spreads: list[str],
     figures: list[tuple[str, str]],
     growth: dict[str, tuple[list[int], list[float]]],
 ) -> None:
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    with (RESULTS / "table.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(table[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(table)
     lines = [
         "# Entropy of Gaussian mixtures",
         "",
-        "Made by `python benchmarks/entropy.py`, one thread, "
-        f"Python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}.",
+        f"Made by `python benchmarks/entropy.py`, one thread, {versions('numpy', 'scipy')}.",
         "80 mixtures for each M, predicted by FITBO in the course of a run on Branin.",
         "*share of MM* is the mean absolute error divided by moment matching's; *lowest* is the",
         "smallest value minus truth, so at or above zero for a bound. The paper's columns are its",
@@ -296,8 +274,7 @@ def write(
     lines += [f"| {name} | {value} |" for name, value in figures]
     lines += ["", "## Growth of MEMeL's time", "", "| in | exponent |", "| --- | --- |"]
     lines += [f"| {name} | {exponent(*growth[name]):.2f} |" for name in growth]
-    (RESULTS / "table.md").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
+    write(RESULTS, "table", lines, table)
     draw(table, growth)
 
 
@@ -333,7 +310,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=9, help="runs of which the best counts")
     repeats = parser.parse_args().repeats
-    write(*accuracy(80, repeats), speed(repeats), scaling(repeats))
+    report(*accuracy(80, repeats), speed(repeats), scaling(repeats))
 
 
 if __name__ == "__main__":

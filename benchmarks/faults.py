@@ -35,8 +35,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from common import ROOT, fitbo_run, write
 
-ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "faults"
 CONFIG = """\
 name: faults
@@ -102,15 +102,8 @@ class Campaign:
     def start(self, executor: str) -> subprocess.Popen[bytes]:
         kind = [f"executor.kind={executor}", f"executor.workers={EXECUTORS[executor]}"]
         settings = [f"output={self.folder / 'out'}", *kind]
-        overrides = [part for each in settings for part in ("--set", each)]
         return subprocess.Popen(
-            [sys.executable, "-m", "fitbo", "run", str(self.config), "--no-report", *overrides],
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join([str(self.folder), str(ROOT)]),
-                "OMP_NUM_THREADS": "1",
-            },
-            stdout=subprocess.DEVNULL,
+            **fitbo_run(self.config, settings=settings, path=[self.folder]),
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
@@ -215,7 +208,7 @@ def run(
     return done, complete, differing
 
 
-def table(kills: list[Kill], complete: int, differing: int, seconds: float) -> str:
+def table(kills: list[Kill], complete: int, differing: int, seconds: float) -> list[str]:
     """Markdown."""
     lines = [
         "| executor | kills | before a new row | new rows | torn | cut short | run twice | lost |",
@@ -238,9 +231,8 @@ def table(kills: list[Kill], complete: int, differing: int, seconds: float) -> s
         "beyond one for each study under way; *lost*: rows that had been written.",
         "",
         "    python benchmarks/faults.py",
-        "",
     ]
-    return "\n".join(lines)
+    return lines
 
 
 def _complete(campaign: Campaign) -> None:
@@ -294,10 +286,8 @@ def main() -> None:
     kills, complete, differing = run(
         options.kills, options.seed, options.seeds, options.budget, folder
     )
-    text = table(kills, complete, differing, time.perf_counter() - started)
-    print(text)
-    options.output.mkdir(parents=True, exist_ok=True)
-    (options.output / "table.md").write_text(text)
+    lines = table(kills, complete, differing, time.perf_counter() - started)
+    write(options.output, "table", lines)
     _require(differing == 0, f"files differ, see {folder}")
     _require(
         not any(kill.lost or kill.twice for kill in kills), "evaluations were lost or repeated"

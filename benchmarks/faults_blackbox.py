@@ -33,8 +33,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "results" / "faults"
+RESULTS = Path(__file__).parent.parent / "results" / "faults"
 SHARE = 0.3  # of evaluations that fail
 FAULTS = ("raise", "hang", "garbage", "nan", "killed")
 REASONS = {  # how the reason of each begins
@@ -144,9 +143,9 @@ def run_study(method: str, seed: int, options: argparse.Namespace, folder: Path)
 
 def run(path: Path, journal: Path, kill_at: int | None = None) -> None:
     """``fitbo run``; with ``kill_at``, until so many outcomes are there."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "fitbo", "run", str(path), "--quiet", "--no-report"]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
+    from common import fitbo_run  # not above: the tests load this file from elsewhere
+
+    with subprocess.Popen(**fitbo_run(path, "--quiet")) as process:
         while kill_at is not None and process.poll() is None:
             if outcomes(journal) >= kill_at:
                 process.kill()

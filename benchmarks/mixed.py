@@ -16,14 +16,11 @@ samplers, and are otherwise as their documentation uses them.
 
 from __future__ import annotations
 
-import os
+from common import ROOT, one_thread, versions, write
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+one_thread()
 
 import argparse
-import csv
-import importlib.util
-import platform
 import time
 import warnings
 from collections.abc import Callable
@@ -35,7 +32,7 @@ import numpy as np
 import fitbo
 from fitbo.space import Categorical, Integer, Real, Space
 
-RESULTS = Path(__file__).parent.parent / "results" / "mixed"
+RESULTS = ROOT / "results" / "mixed"
 SOLVED = 0.1
 N_START = 10
 
@@ -143,18 +140,15 @@ def main() -> None:
             rows.append(row | {f"best_{k}": best[k - 1] for k in marks(arguments.budget)})
             ends = f"{best[-1]:.4f}, recommended {recommended:.4f}"
             print(f"{name:12} seed {seed}: {ends}, {seconds:.1f} s", flush=True)
-    write(rows, arguments.output, arguments.budget)
+    write(arguments.output, "table", table(rows, arguments.budget), rows, data="runs")
 
 
 def marks(budget: int) -> list[int]:
     return [*range(10, budget, 10), budget]
 
 
-def write(rows: list[dict[str, Any]], output: Path, budget: int) -> None:
-    versions = [f"Python {platform.python_version()}", f"numpy {np.__version__}"]
-    for name in ("optuna", "torch"):
-        if importlib.util.find_spec(name):
-            versions.append(f"{name} {importlib.import_module(name).__version__}")
+def table(rows: list[dict[str, Any]], budget: int) -> list[str]:
+    """Markdown."""
     seeds = len({row["seed"] for row in rows})
     run = [name for name in METHODS if any(row["method"] == name for row in rows)]
     only = "" if len(run) == len(METHODS) else f" --only {' '.join(run)}"
@@ -162,7 +156,7 @@ def write(rows: list[dict[str, Any]], output: Path, budget: int) -> None:
         "# A mixed problem",
         "",
         f"Made by `python benchmarks/mixed.py --seeds {seeds} --budget {budget}{only}`, one "
-        f"thread, {', '.join(versions)}.",
+        f"thread, {versions('numpy', 'optuna', 'torch')}.",
         f"Best loss after so many evaluations, median of {seeds} seeds (the minimum is 0), and how",
         f"many runs came below {SOLVED:g}. 'recommended' is the loss at the point that the",
         "optimiser recommends in the end, for Optuna the best observed.",
@@ -182,13 +176,7 @@ def write(rows: list[dict[str, Any]], output: Path, budget: int) -> None:
             f"| {name} | {' | '.join(f'{m:.3g}' for m in medians)} | {solved} of {len(mine)} "
             f"| {seconds:.1f} |"
         )
-    output.mkdir(parents=True, exist_ok=True)
-    (output / "table.md").write_text("\n".join(lines) + "\n")
-    with (output / "runs.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    print("\n".join(lines))
+    return lines
 
 
 if __name__ == "__main__":

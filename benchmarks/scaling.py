@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -22,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from common import ROOT, fitbo_run, versions, write
 
-ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "scaling"
 ASKED = 1.8
 CONFIG = """\
@@ -49,18 +47,11 @@ def timed(workers: int, studies: int, budget: int) -> Timing:
         config = folder / "scaling.yaml"
         config.write_text(CONFIG.format(studies=studies, budget=budget))
         settings = [f"output={name}", "executor.kind=processes", f"executor.workers={workers}"]
-        overrides = [part for each in settings for part in ("--set", each)]
-        command = [sys.executable, "-m", "fitbo", "run", str(config), "--quiet", "--no-report"]
         began: list[float] = []
         watcher = threading.Thread(target=_first_row, args=(folder, began), daemon=True)
         started = time.perf_counter()
         watcher.start()
-        subprocess.run(
-            [*command, *overrides],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-            stdout=subprocess.DEVNULL,
-            check=True,
-        )
+        subprocess.run(**fitbo_run(config, "--quiet", settings=settings), check=True)
         ended = time.perf_counter()
         watcher.join()
         # File times are of the system's clock, so the last row is dated by how long ago it was.
@@ -74,7 +65,7 @@ def _first_row(folder: Path, began: list[float]) -> None:
     began.append(time.perf_counter())
 
 
-def table(timings: dict[int, list[Timing]], studies: int, budget: int) -> tuple[str, float]:
+def table(timings: dict[int, list[Timing]], studies: int, budget: int) -> tuple[list[str], float]:
     """Markdown, and the ratio of the medians of the whole."""
     median = {
         (workers, part): float(np.median([getattr(each, part) for each in those]))
@@ -94,12 +85,11 @@ def table(timings: dict[int, list[Timing]], studies: int, budget: int) -> tuple[
         "",
         f"{studies} studies of {budget} evaluations on Hartmann-6D, M = 200; medians of "
         f"{len(timings[1])} runs each, in turn. Asked: {ASKED} times. {os.cpu_count()} cores, "
-        f"Python {platform.python_version()}, load at the end {load[0]:.1f}.",
+        f"{versions()}, load at the end {load[0]:.1f}.",
         "",
         "    python benchmarks/scaling.py",
-        "",
     ]
-    return "\n".join(lines), median[1, "whole"] / median[2, "whole"]
+    return lines, median[1, "whole"] / median[2, "whole"]
 
 
 def main() -> None:
@@ -116,10 +106,8 @@ def main() -> None:
         for workers, those in timings.items():
             those.append(timed(workers, options.studies, options.budget))
             print(f"{workers} workers: {those[-1]}", flush=True)
-    text, ratio = table(timings, options.studies, options.budget)
-    print(text)
-    options.output.mkdir(parents=True, exist_ok=True)
-    (options.output / "table.md").write_text(text)
+    lines, ratio = table(timings, options.studies, options.budget)
+    write(options.output, "table", lines)
     if ratio < ASKED:
         raise SystemExit(
             f"two workers gave {ratio:.2f} times one's studies, {ASKED} were asked for"

@@ -13,18 +13,13 @@ raw samples and 10 restarts, and its ``SaasFullyBayesianSingleTaskGP`` by NUTS w
 
 from __future__ import annotations
 
-import os
+from common import ROOT, one_thread, peak_memory, versions, write
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+one_thread()
 
 import argparse
-import csv
-import importlib.util
-import platform
 import time
-import tracemalloc
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from scipy.stats import qmc
@@ -35,7 +30,7 @@ from fitbo.settings import Settings
 from fitbo.space import Space
 from fitbo.study import Study
 
-RESULTS = Path(__file__).parent.parent / "results" / "suggest"
+RESULTS = ROOT / "results" / "suggest"
 HARTMANN = problem("hartmann6")
 DIM = HARTMANN.dim
 
@@ -146,18 +141,14 @@ def botorch_bayesian(n: int, repeats: int) -> float:
     return float(np.median(times))
 
 
-def peak_memory(n: int, n_samples: int, dim: int) -> float:
+def memory(n: int, n_samples: int, dim: int) -> float:
     """Megabytes allocated at the worst moment of one suggestion."""
     rng = np.random.default_rng(0)
     study = Study(Space([(0, 1)] * dim), Settings(n_initial=1, n_samples=n_samples))
     X = rng.random((n, dim))
     for x in X:
         study.tell(x, float(((x - 0.3) ** 2).sum() + np.sin(9 * x[0])))
-    tracemalloc.start()
-    study.ask()
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return most / 1e6
+    return peak_memory(study.ask)
 
 
 def attempt(run: Callable[[int, int], float], n: int, repeats: int) -> float | None:
@@ -187,8 +178,7 @@ def main() -> None:
         rows.append(row)
         print(row, flush=True)
     split = {name: fitbo(100, 3, entropy=name) for name in BACKENDS}
-    memory = peak_memory(400, 400, 10)
-    write(rows, split, memory)
+    write(RESULTS, "table", table(rows, split, memory(400, 400, 10)), rows)
 
 
 def cell(value: object, unit: object = None) -> str:
@@ -199,16 +189,15 @@ def cell(value: object, unit: object = None) -> str:
     return f"{value:.2f} ({value / unit:.1f} x)" if isinstance(unit, float) else f"{value:.2f}"
 
 
-def write(rows: list[dict[str, object]], split: dict[str, dict[str, float]], memory: float) -> None:
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    versions = [f"Python {platform.python_version()}", f"numpy {np.__version__}"]
-    for name in ("optuna", "botorch", "torch"):
-        if importlib.util.find_spec(name):
-            versions.append(f"{name} {importlib.import_module(name).__version__}")
+def table(
+    rows: list[dict[str, object]], split: dict[str, dict[str, float]], megabytes: float
+) -> list[str]:
+    """Markdown."""
+    used = versions("numpy", "optuna", "botorch", "torch")
     lines = [
         "# One suggestion",
         "",
-        f"Made by `python benchmarks/suggest.py`, one thread, {', '.join(versions)}.",
+        f"Made by `python benchmarks/suggest.py`, one thread, {used}.",
         "Hartmann-6D at n Sobol points, M = 200, `entropy: memel`; seconds, and in brackets the",
         "ratio to fitbo's total in the same row. 'fitbo' is a turn of the information gain, its",
         "parts beside it; 'EI' is a turn of the expected improvement, as three of four are.",
@@ -236,13 +225,8 @@ def write(rows: list[dict[str, object]], split: dict[str, dict[str, float]], mem
             f"| {name} | {cell(run['total'])} | {cell(run['mcmc'])} | {cell(run['search'])} "
             f"| {cell(run['entropy'])} |"
         )
-    lines += ["", f"Peak memory of a suggestion at n = 400, M = 400, d = 10: {memory:.0f} MB."]
-    (RESULTS / "table.md").write_text("\n".join(lines) + "\n")
-    with (RESULTS / "table.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    print("\n".join(lines))
+    lines += ["", f"Peak memory of a suggestion at n = 400, M = 400, d = 10: {megabytes:.0f} MB."]
+    return lines
 
 
 if __name__ == "__main__":

@@ -12,14 +12,13 @@ same; the simple regret of both is that of the best value observed.
 
 from __future__ import annotations
 
-import os
+from common import ROOT, one_thread, versions, write
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+one_thread()
 
 import argparse
-import csv
 import math
-import platform
+import os
 import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -32,7 +31,7 @@ import numpy as np
 import fitbo
 from fitbo.problems import problem
 
-RESULTS = Path(__file__).parent.parent / "results" / "workers"
+RESULTS = ROOT / "results" / "workers"
 
 
 def objective(x: np.ndarray, name: str, seconds: float) -> float:
@@ -53,7 +52,7 @@ def main() -> None:
     rows = [
         run(arguments, name, seed) for seed in range(arguments.seeds) for name in arguments.problems
     ]
-    write(rows, arguments)
+    write(arguments.output, "table", table(rows, arguments), rows, data="runs")
 
 
 def run(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
@@ -88,14 +87,14 @@ def run(arguments: argparse.Namespace, name: str, seed: int) -> dict[str, Any]:
     return row
 
 
-def write(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
+def table(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> list[str]:
+    """Markdown."""
     lines = [
         "# Several workers",
         "",
         f"Made by `python benchmarks/workers.py --budget {arguments.budget} --workers "
         f"{arguments.workers} --seconds {arguments.seconds:g} --seeds {arguments.seeds} --samples "
-        f"{arguments.samples}`, Python {platform.python_version()}, numpy {np.__version__}, "
-        f"{os.cpu_count()} cores.",
+        f"{arguments.samples}`, {versions('numpy')}, {os.cpu_count()} cores.",
         "",
         "| problem | workers | time / ideal time | median regret | sequential | ratio |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -110,13 +109,7 @@ def write(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
             f"| {name} | {arguments.workers} | {ratio:.2f} | {regret:.3g} | {sequential:.3g} "
             f"| {regret / sequential:.2f} |"
         )
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    (arguments.output / "table.md").write_text("\n".join(lines) + "\n")
-    with (arguments.output / "runs.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    print("\n".join(lines))
+    return lines
 
 
 if __name__ == "__main__":
