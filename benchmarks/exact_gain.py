@@ -16,14 +16,13 @@ of Gaussian mixtures again. Half the r changed no gain by more than the table sa
 
 from __future__ import annotations
 
-import os
-
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
-
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+
+from common import ROOT, one_thread, write
+
+one_thread()
 
 import numpy as np
 from ablation import SUITE
@@ -37,7 +36,7 @@ from fitbo.problems import problem
 from fitbo.propose import incumbents, indistinct
 from fitbo.surrogate import Parabola
 
-RESULTS = Path(__file__).parent.parent / "results" / "ablation"
+RESULTS = ROOT / "results" / "ablation"
 AFTER = (5, 20, 50)  # evaluations beyond the design
 N_SOBOL, N_NEAR = 256, 128
 NEAR = 0.05  # deviation of candidates about the best points, in the cube
@@ -151,6 +150,7 @@ def compare(study: Study, etas: int) -> list[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--etas", type=int, nargs="*", default=[5, 1], help="5 is ours, 1 FITBO's")
+    arguments = parser.parse_args()
     lines = [
         "# The gain with f = eta + g^2/2 as it is, and as a Gaussian with its moments",
         "",
@@ -162,17 +162,14 @@ def main() -> None:
         "| MEMeL: kept | mean error | error of the splitting |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    print("\n".join(lines))
-    for etas in parser.parse_args().etas:
+    for etas in arguments.etas:
         rows = []
         for label, n, study in posteriors(etas):
             rows.append(compare(study, etas))
             lines.append(f"| {etas} | {label} | {n} | " + cells(rows[-1]))
             print(lines[-1], flush=True)
         lines.append(f"| {etas} | **median** | | " + cells(list(np.median(rows, axis=0))))
-        print(lines[-1], flush=True)
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / "exact_gain.md").write_text("\n".join(lines) + "\n")
+    write(RESULTS, "exact_gain", lines)
 
 
 def cells(row: list[float]) -> str:
