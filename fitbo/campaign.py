@@ -8,8 +8,8 @@ A study is resumed by replaying its journal. What each evaluation needs besides 
 sampler's ensemble one fit earlier; the last two are kept beside the journal in ``<seed>.state.npz``
 while the study runs. That file is only a shortcut: without it, or with one that a kill has torn,
 the fits are made again, and since all randomness comes from (seed, evaluation, purpose) they are
-the same fits. So does a study that was complete go on when its budget grows; its header stays as it
-was, and ``fitbo.regret`` knows the budget of a campaign by all of its journals.
+the same fits. So does a study that was complete go on when its budget grows: its header stays as it
+was, and the rows that follow name the new one.
 """
 
 from __future__ import annotations
@@ -80,9 +80,10 @@ def run_study(task: Task, stop: Callable[[], bool] = lambda: False) -> bool:
             state_path(task.path).unlink(missing_ok=True)  # of a journal since removed
             writer.append(header(task, problem))
             rows: list[dict[str, Any]] = []
+            budget = task.campaign.budget
         else:
             check_same(writer.journal, header(task, problem), task.path)
-            rows = writer.journal.rows
+            rows, budget = writer.journal.rows, int(writer.journal.header["budget"])
         if len(rows) >= task.campaign.budget:
             state_path(task.path).unlink(missing_ok=True)
             return True
@@ -94,6 +95,8 @@ def run_study(task: Task, stop: Callable[[], bool] = lambda: False) -> bool:
             before = study.ensemble
             row = evaluate(study, problem, n, lowest)
             lowest = min(lowest, row["f"])
+            if task.campaign.budget != budget:
+                row = {"n": n, "budget": task.campaign.budget, **row}
             if before is not None:
                 # Before the row: whichever of the two a kill prevents, the other is still right.
                 state = {k: e for k, e in state.items() if k == n - 1} | {n: before}

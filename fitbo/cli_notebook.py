@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from fitbo import study_file
-from fitbo.journal import Busy, Running
+from fitbo.journal import Busy, Running, read
 from fitbo.study_display import assignment, newly, print_points, say
 from fitbo.study_file import StudyFile
 
@@ -88,13 +88,17 @@ def tell(options: argparse.Namespace, console: Console, errors: Console) -> int:
         else:
             listed = f"1 to {max(known)}" if known else "none yet"
             raise ValueError(f"--id must be of a point of the study, {listed}, got {options.id}")
+        before = [each.id for each in known.values() if each.point == entry.point]
         if options.forget and entry.id not in known:
-            raise ValueError("--forget must be of a point that was asked for, and this was not")
+            hint = f"; to withdraw what was told of it, --id {before[-1]}" if before else ""
+            raise ValueError(f"--forget must be of a point that is pending, and this is not{hint}")
         reason = clip(options.failed) or "failed" if options.failed is not None else None
         note = _record(notebook, entry, value, reason)
         left = notebook.pending()
     if entry.id not in known:
         note = ", a point that was not asked for"
+        if before:
+            note = f", once more at the point of {before[-1]} (--id {before[-1]} corrects that)"
     what = "forgotten" if options.forget else ("failed" if value is None else f"{value:g}")
     say(console, f"{entry.id}: {what}{note}; {len(left)} pending")
     return OK
@@ -137,28 +141,39 @@ def take_in(options: argparse.Namespace, console: Console, errors: Console) -> i
 
 def export(options: argparse.Namespace, console: Console, errors: Console) -> int:
     """``fitbo export``."""
-    from fitbo.notebook import read_notebook, study_of
     from fitbo.study_table import written_table
 
-    path = Path(options.study)
-    config = study_of(path)
-    if config is None and path.is_dir():
-        raise ValueError(f"{path} must hold a study's journal, study.jsonl, and there is none")
-    config = config or study_file.load(path)
-    if not config.journal.exists():
-        raise ValueError(
-            f"{config.name} has no journal yet, {config.journal}: run or tell it first"
-        )
-    notebook = read_notebook(config, fits=False)
-    text = written_table(list(config.space), notebook.entries.values())
+    names, entries = _kept(Path(options.study))
+    text = written_table(names, entries.values())
     if options.table is None:
         print(text, end="")
     else:
         part = options.table.with_name(options.table.name + ".part")
         part.write_text(text, encoding="utf-8", newline="")
         os.replace(part, options.table)
-        say(console, f"{len(notebook.entries)} lines to {options.table}")
+        say(console, f"{len(entries)} lines to {options.table}")
     return OK
+
+
+def _kept(path: Path) -> tuple[list[str], dict[int, Entry]]:
+    """The parameters and the points of a study, by its file, its results' folder or its journal."""
+    from fitbo.entries import entries_of, once
+    from fitbo.notebook import read_notebook
+
+    journal = path / "study.jsonl" if path.is_dir() else path
+    if journal.suffix == ".jsonl":  # what was kept is there, whatever the file says now
+        if not journal.is_file():
+            raise ValueError(f"{path} must hold a study's journal, study.jsonl, and there is none")
+        held = read(journal)
+        if "study" not in held.header:
+            raise ValueError(f"{journal} must be the journal of a study, and it is another's")
+        return list(held.header["study"]["space"]), entries_of(once(held.rows))
+    config = study_file.load(path)
+    if not config.journal.exists():
+        raise ValueError(
+            f"{config.name} has no journal yet, {config.journal}: run or tell it first"
+        )
+    return list(config.space), read_notebook(config, fits=False).entries
 
 
 @contextmanager

@@ -107,8 +107,7 @@ class Writer:
                 _sync_directory(path.parent)
             if running:
                 self._directory = os.open(path.parent, os.O_RDONLY)
-                with suppress(OSError):  # not on every file system; then others wait in vain
-                    fcntl.flock(self._directory, fcntl.LOCK_EX)
+                _mark(self._directory)
         except BaseException:
             self._close()
             raise
@@ -125,10 +124,15 @@ class Writer:
         self._close()
 
     def _close(self) -> None:
-        self._file.close()
+        # Unlocked, not only closed: a process that an objective has forked may hold copies. The
+        # directory first, so that nobody takes who has the file next for a run.
         if self._directory is not None:
+            _unlock(self._directory)
             os.close(self._directory)
             self._directory = None
+        if not self._file.closed:
+            _unlock(self._file.fileno())
+            self._file.close()
 
     def append(self, line: Mapping[str, Any]) -> None:
         """One more line, on the disk when this returns; no part of it if there is no room."""
@@ -171,6 +175,28 @@ def _locked(path: Path, patience: float, waiting: Callable[[], None]) -> BinaryI
             said = True
             waiting()
         time.sleep(RETRY)
+
+
+def _mark(directory: int) -> None:
+    """Lock the directory of a run, by which others know it.
+
+    They look by a shared lock, for a moment. One that lasts is somebody else's affair, or the file
+    system has none: then others wait for their patience's end, and no harm is done.
+    """
+    for _ in range(5):
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(RETRY)
+        except OSError:
+            return
+        else:
+            return
+
+
+def _unlock(descriptor: int) -> None:
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def _is_run(path: Path) -> bool:

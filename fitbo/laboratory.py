@@ -36,6 +36,7 @@ from fitbo.study_file import StudyExecutor, StudyFile
 
 logger = logging.getLogger(__name__)
 
+PATIENCE = 10.0  # seconds to wait for an ask or a tell that is writing the journal
 GRACE = 0.5  # seconds for programs to end before we say that we wait
 SEED_STREAM = 200  # apart from the purposes of a study
 Callback = Callable[[Study], bool | None]
@@ -83,7 +84,7 @@ def run(
     if config.executor.kind == "processes" and isinstance(objective, PythonObjective):
         objective = replace(objective, isolate=True)
     ending.clear()
-    with _same_directory(), open_notebook(config, running=True) as notebook:
+    with _same_directory(), open_notebook(config, running=True, patience=PATIENCE) as notebook:
         loop = _Loop(notebook, objective, callback, watch)
         with _executor(config.executor) as (executor, workers):
             reason = loop.until_stopped(executor, workers)

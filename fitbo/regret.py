@@ -20,8 +20,8 @@ How runs are put together:
   runs stand behind each n. A run that has stopped short is thereby neither a stalled run nor one
   that holds the others back.
 - The table takes each run at its last evaluation, and says how many runs are complete.
-- A campaign's budget may grow, and the headers of what it had begun do not know: its budget on a
-  problem is the largest that any of its runs began with or has reached.
+- A campaign's budget may grow, which the journals that have not gone on do not know: its budget on
+  a problem is the largest that any of its runs was given, or has reached.
 """
 
 from __future__ import annotations
@@ -273,6 +273,7 @@ def _parsed(path: Path, header: Mapping[str, Any], rows: Sequence[Mapping[str, A
     initial = int((header.get("initial") or {}).get("n") or 0)
     seconds = [row.get("seconds") or {} for row in rows]
     suggested = [_number(s.get("mcmc"), 0.0) + _number(s.get("search"), 0.0) for s in seconds]
+    budgets = [row["budget"] for row in rows if "budget" in row]
     nothing = [np.nan] * len(ETA_QUANTILES)
     eta = [[_number(q) for q in row.get("eta") or nothing] for row in rows]
     return Run(
@@ -280,7 +281,7 @@ def _parsed(path: Path, header: Mapping[str, Any], rows: Sequence[Mapping[str, A
         problem=str(header["problem"]["label"]),
         method=str(header["method"]["label"]),
         seed=int(header["seed"]),
-        budget=int(header["budget"]),
+        budget=max(int(each) for each in [header["budget"], *budgets]),
         initial=initial,
         minimum=_number(header["problem"].get("minimum")),
         immediate=_regrets(row.get("immediate_regret") for row in rows),

@@ -25,8 +25,6 @@ from fitbo.space import Space
 from fitbo.study_keys import POSITIVE, ObjectiveConfig, Parameter
 
 NAME = Pattern(r"[A-Za-z_][A-Za-z0-9_]{0,59}", "letters, digits and _, a digit not first")
-# The columns of a table that say what came of a point: no parameter can have their names.
-OUTCOME = ("value", "state", "reason")
 # Keys of one kind of file only, should a study's lack its space and its objective.
 STUDY_KEYS = ("constraints", "seed", "method")
 CAMPAIGN_KEYS = ("problems", "methods", "seeds")
@@ -103,11 +101,6 @@ class StudyFile:
         for name in self.space:
             if not NAME.admits(name):
                 raise ValueError(f"space must have names{NAME}, got {decode.shown(name)}")
-            if name in OUTCOME:
-                raise ValueError(
-                    f"space.{name} must have another name: in a table that is imported or "
-                    f"exported, {name} is what came of a point"
-                )
         parameters = {name: parameter.build() for name, parameter in self.space.items()}
         for i, constraint in enumerate(self.constraints):
             try:

@@ -3,7 +3,8 @@
 A file has a header row: the parameters' names and ``value``, in any order. A line without a value
 is a failure if ``reason`` says why. A file that was exported can be imported: of its other columns
 only ``state`` counts, by which points that were never evaluated are passed over. Where a parameter
-is named as one that does not count, that column is left out.
+is named as one that does not count, that column is left out; where it is named as one that does,
+its own is ``space.value``, ``space.state`` or ``space.reason``.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from fitbo.entries import Entry, Point
 from fitbo.notebook import Notebook
 from fitbo.objectives.command import written
 from fitbo.space import Categorical, Integer, Space
-from fitbo.study_file import OUTCOME
 
+OUTCOME = ("value", "state", "reason")  # what came of a point
 COLUMNS = ("id", *OUTCOME, "seconds", "source")
 UNEVALUATED = ("pending", "forgotten")
 MOST_ERRORS = 20
@@ -36,6 +37,11 @@ class Line:
     point: Point
     value: float | None
     reason: str | None = None
+
+
+def column_of(name: str) -> str:
+    """A parameter's column in a table."""
+    return f"space.{name}" if name in OUTCOME else name
 
 
 def parse_point(space: Space, texts: Mapping[str, str]) -> Point:
@@ -139,9 +145,10 @@ def written_table(names: Sequence[str], entries: Iterable[Entry]) -> str:
     """Every point with what has become of it, as CSV."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    kept = [column for column in COLUMNS if column not in names]
+    own = [column_of(name) for name in names]
+    kept = [column for column in COLUMNS if column not in own]
     first = kept.index("value")
-    columns = [*kept[:first], *names, *kept[first:]]
+    columns = [*kept[:first], *own, *kept[first:]]
     writer.writerow(columns)
     for entry in entries:
         cells = {
@@ -152,7 +159,7 @@ def written_table(names: Sequence[str], entries: Iterable[Entry]) -> str:
             "seconds": "" if entry.seconds is None else f"{entry.seconds:g}",
             "source": entry.source,
         }
-        cells |= {name: written(entry.point[name]) for name in names}
+        cells |= {column_of(name): written(entry.point[name]) for name in names}
         writer.writerow([cells[column] for column in columns])
     return buffer.getvalue()
 
@@ -178,7 +185,7 @@ def _parsed(name: str, parameter: Any, text: str) -> Any:
 
 def _columns(cells: Sequence[str], space: Space, where: str) -> list[str]:
     columns = [cell.strip() for cell in cells]
-    wanted = [*space.names, "value"]
+    wanted = [*map(column_of, space.names), "value"]
     for name in wanted:
         if name not in columns:
             raise ValueError(
@@ -193,7 +200,7 @@ def _columns(cells: Sequence[str], space: Space, where: str) -> list[str]:
 
 
 def _line(cells: Mapping[str, str], space: Space) -> Line:
-    point = parse_point(space, {name: cells[name] for name in space.names})
+    point = parse_point(space, {name: cells[column_of(name)] for name in space.names})
     text, reason = cells["value"].strip(), cells.get("reason", "").strip()
     if text:
         return Line(point, parse_value(text))

@@ -273,6 +273,19 @@ def test_the_data_of_a_study_that_was_changed(
     assert does(capsys, "import", lab, table) == "1 imported\n"
     assert does(capsys, "export", lab) == text.replace(",tell\n", ",import\n")
     assert "must hold a study's journal" in fails(capsys, "export", tmp_path)
+    moved = folder.rename(folder.with_name("try, the first (of two)"))
+    assert does(capsys, "export", moved) == text
+    assert does(capsys, "export", (moved / "study.jsonl").rename(tmp_path / "kept.jsonl")) == text
+
+
+def test_a_point_told_twice_is_said_to_be(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    point = ("--set", "a=0.5", "n=3", "c=red")
+    does(capsys, "tell", lab, *point, "--value", 1)
+    again = does(capsys, "tell", lab, *point, "--value", 2)
+    assert again.startswith("2: 2, once more at the point of 1 (--id 1 corrects that)")
+    assert "to withdraw what was told of it, --id 2" in fails(
+        capsys, "tell", lab, *point, "--forget"
+    )
 
 
 def test_parameters_named_as_columns_that_do_not_count(
@@ -289,6 +302,24 @@ def test_parameters_named_as_columns_that_do_not_count(
     assert text == "id,seconds,source,value,state,reason\n7,60,8,0.5,told,\n"
     table.write_text(text)
     assert does(capsys, "import", path, table) == "0 imported; 1 were there already\n"
+
+
+def test_parameters_named_as_what_came_of_a_point(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their columns are others, so that neither is taken for the other."""
+    state = "  state: {type: categorical, choices: [ok, pending]}\n"
+    space = "space:\n  value: {type: real, low: 0.0, high: 9.0}\n" + state
+    path, table = study(tmp_path, LAB, "", space), tmp_path / "data.csv"
+    table.write_text("value,state\n1,ok\n2,pending\n")
+    assert "space.value is missing" in fails(capsys, "import", path, table)
+    table.write_text("space.value,space.state,value\n1,ok,5\n2,pending,6\n")
+    assert does(capsys, "import", path, table) == "2 imported\n"
+    text = does(capsys, "export", path)
+    assert text.splitlines()[0] == "id,space.value,space.state,value,state,reason,seconds,source"
+    assert text.splitlines()[2] == "2,2.0,pending,6.0,told,,,import"
+    table.write_text(text)
+    assert does(capsys, "import", path, table) == "0 imported; 2 were there already\n"
 
 
 def test_import_settles_pending_points(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
@@ -196,6 +197,46 @@ def test_nobody_waits_for_a_run(path: Path) -> None:
     with Writer(path), pytest.raises(Busy) as caught:
         Writer(path)
     assert type(caught.value) is Busy  # nothing of the run is left
+
+
+def test_a_directory_that_somebody_has_locked_is_no_obstacle(path: Path) -> None:
+    """As ``flock results fitbo run ...`` does."""
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        with Writer(path, running=True) as writer:
+            writer.append({"n": 4})
+    finally:
+        os.close(descriptor)
+    assert len(read(path).rows) == 4
+
+
+FORK = """
+import os, sys, time
+from pathlib import Path
+from fitbo.journal import Writer
+with Writer(Path(sys.argv[1]), running=True):
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+print(child)
+"""
+
+
+def test_a_lock_ends_with_its_run_whatever_was_forked_meanwhile(path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", FORK, str(path)],
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    try:
+        with Writer(path) as writer:
+            assert writer.journal is not None
+    finally:
+        os.kill(int(ended.stdout), signal.SIGKILL)
 
 
 def test_of_several_that_wait_none_is_taken_for_a_run(path: Path) -> None:

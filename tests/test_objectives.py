@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def module(tmp_path: Path, text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "value", [1, 2.5, np.float32(1.5), np.int64(4), np.array(3.0), np.array([3.0])]
+    "value", [1, 2.5, np.float32(1.5), np.int64(4), np.array(3.0), np.array([[3.0]]), Decimal(2)]
 )
 def test_numbers_of_every_kind_are_values(value: Any) -> None:
     assert number(value) == float(np.squeeze(value))

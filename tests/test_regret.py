@@ -116,6 +116,12 @@ def test_a_budget_that_has_grown_is_that_of_all_runs(tmp_path: Path) -> None:
     runs = load([tmp_path / "demo" / "branin"])
     assert [run.complete for run in runs] == [True, False]
     assert [(row.runs, row.complete) for row in summarise(group(runs))] == [(2, 1)]
+    # One that was stopped on its way to a larger one says so in its rows.
+    path = tmp_path / "demo" / "branin" / "FITBO" / "0.jsonl"
+    *lines, last = path.read_text().splitlines()
+    last = json.dumps({**json.loads(last), "budget": 9})
+    path.write_text("\n".join([*lines, last, ""]))
+    assert [run.budget for run in load([tmp_path / "demo" / "branin"])] == [9, 9]
 
 
 def test_a_torn_line_is_dropped_and_a_journal_without_header_or_rows_ignored(

@@ -13,7 +13,6 @@ from fitbo.objectives import CommandObjective, PythonObjective
 from fitbo.space import Categorical, Integer, Real
 from fitbo.study_build import build_objective, build_settings, check_objective
 from fitbo.study_file import (
-    OUTCOME,
     build_space,
     fixed,
     from_dict,
@@ -118,11 +117,6 @@ def test_campaigns_are_not_studies(tmp_path: Path) -> None:
         ("{a}", "{", "objective.command[1]: there is a lone brace"),
         ('"{n}", ', "", "objective.command: must mention every parameter"),
         ("  n: {type", "  seed: {type", "space.seed: must have another name"),
-        (
-            "  n: {type",
-            "  value: {type",
-            "x.yaml:7: space.value: must have another name: in a table",
-        ),
         ('"./simulate", ', '"", ', "objective.command: must begin with a program"),
         ("stdout: json", "stdout: xml", "objective.value.stdout: expected one of number, json"),
         ("{stdout: json, key: loss}", "{regex: '('}", "objective.value.regex: must be a regular"),
@@ -148,13 +142,6 @@ def test_one_clear_error_each(old: str, new: str, expected: str) -> None:
     text = WHOLE.replace(old, new, 1)
     assert text != WHOLE
     assert expected in complaint(text)
-
-
-@pytest.mark.parametrize("name", OUTCOME)
-def test_no_parameter_is_named_as_what_came_of_a_point(name: str) -> None:
-    """In a table an import would take one for the other."""
-    text = SPACE.replace("  n: {", f"  {name}: {{") + "budget: 9\n"
-    assert f"space.{name}: must have another name" in complaint(text)
 
 
 def test_an_empty_space_is_refused() -> None:

@@ -7,8 +7,8 @@ After k pivots p_1..p_k, each the largest diagonal entry that is left,
 with d_i the pivots and S = K_22 - W W^T the Schur complement, W = K_21 L_11^-T. S is positive
 definite of size n - k, its largest eigenvalue is no larger than K's (for kernels, much smaller) and
 its smallest no smaller, so a lower bound for K holds for S, and S's trace bounds it from above: but
-for the rounding of the difference, which is of K's size and not of S's (``bounds``). k columns of K
-are read, and each is counted as a product.
+for the rounding of the difference, which is of K_22's size and not of S's (``bounds``). k columns
+of K are read, and each is counted as a product.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Deflated(Operator):
 
     def bounds(self, given: Bounds) -> Bounds:
         """Of S, from those of K, and what its products err by; an error if S is but rounding."""
-        unit = float(np.finfo(np.float64).eps) * given.upper
+        size = min(given.upper, float(self._block.diagonal().sum()))
+        unit = float(np.finfo(np.float64).eps) * size
         trace = float(self.diagonal().sum())
         if trace <= self.n * unit:
             raise indefinite(f"a remainder of trace {trace:.3g} after {len(self.pivots)} pivots")

@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -87,8 +88,10 @@ def evaluate(
 
 def number(value: Any) -> float:
     """A finite float of a number, or of an array that holds one; anything else is a failure."""
-    value = value.item() if getattr(value, "shape", None) in ((), (1,)) else value
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and math.prod(shape) == 1:
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
         raise Failed(f"expected a number, got {type(value).__name__} {clip(repr(value), 60)}")
     try:
         real = float(value)

@@ -256,6 +256,12 @@ def test_a_singular_matrix_has_no_remainder(method: str) -> None:
         logdet(np.ones((3, 3)), method, deflation=1, seed=0)
 
 
+def test_a_huge_pivot_does_not_make_the_remainder_rounding() -> None:
+    """As boundary conditions by a penalty have it."""
+    value = logdet(np.diag([1e20, 1.0, 2.0, 3.0, 4.0]), "lanczos", deflation=1, seed=0)
+    assert value == pytest.approx(np.log(24e20), rel=1e-12)
+
+
 def test_products_for_the_bounds_count_when_deflating_too() -> None:
     plain = logdet(K, bounds="lanczos", seed=0, return_info=True)[1].products
     deflated = logdet(K, bounds="lanczos", deflation=5, seed=0, return_info=True)[1].products
