@@ -113,8 +113,8 @@ def _record(notebook: Notebook, entry: Entry, value: float | None, reason: str |
             notebook.forget(entry)
         else:
             notebook.correct(entry, value, reason, source="tell")
-        was = f"failed, {entry.reason}" if entry.value is None else f"{entry.value:g}"
-        return f", corrected: was {was}"
+        was = f"{entry.value:g}" if entry.value is not None else f"failed, {entry.reason}"
+        return f", corrected: was {was.removesuffix(', failed')}"
     if value is not None:
         notebook.told(entry, value, source="tell")
     elif reason is not None:
