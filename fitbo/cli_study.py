@@ -121,12 +121,12 @@ def run(options: argparse.Namespace, console: Console, errors: Console) -> int:
 
 def status(options: argparse.Namespace, console: Console, errors: Console) -> int:
     """``fitbo status``."""
-    from fitbo import laboratory
+    from fitbo import standing
     from fitbo.notebook import read_notebook
 
     config = study_file.load(options.study)
     notebook = read_notebook(config)
-    summary = laboratory.status(notebook)
+    summary = standing.status(notebook)
     if not options.json:
         if not notebook.rows:
             say(console, f"{config.name}: nothing asked and nothing told yet")

@@ -23,10 +23,10 @@ from matplotlib.figure import Figure
 from fitbo.drawing import image
 from fitbo.entries import Entry, amended
 from fitbo.journal import read
-from fitbo.laboratory import Summary, summarise
 from fitbo.notebook import Notebook, read_notebook
 from fitbo.parallel_coordinates import parallel_figure
 from fitbo.report_page import PAGE, SCRIPT, STYLE
+from fitbo.standing import Summary, summarise
 from fitbo.study import bounded
 from fitbo.study_figures import (
     dependence_figure,

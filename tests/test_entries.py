@@ -11,8 +11,9 @@ import pytest
 from fitbo.cli import main
 from fitbo.entries import amended, entries_of, once
 from fitbo.journal import state_path
-from fitbo.laboratory import run, status
+from fitbo.laboratory import run
 from fitbo.notebook import Notebook, open_notebook, read_notebook
+from fitbo.standing import status
 from fitbo.study import Study
 from fitbo.study_build import build_settings
 from fitbo.study_file import StudyFile, build_space, load

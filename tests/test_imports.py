@@ -45,6 +45,7 @@ LAYERS = [
     ["study_file"],
     ["study_build"],
     ["notebook"],
+    ["standing"],
     ["laboratory", "study_table", "study_figures", "parallel_coordinates"],
     ["study_report", "study_display"],
     ["cli_notebook"],
