@@ -19,7 +19,6 @@ from common import ROOT, one_thread, write
 one_thread()
 
 import argparse
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -177,15 +176,14 @@ def main() -> None:
         "",
         *table(grouped, shared(grouped, list(variants))),
     ]
-    write(RESULTS, question, lines)
-    with (RESULTS / f"{question}.csv").open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(["problem", "variant", "seed", "immediate regret", "simple regret"])
-        for label, methods in grouped.items():
-            for variant, runs in methods.items():
-                for run in runs:
-                    regrets = (f"{r[-1]:.6g}" for r in (run.immediate, run.simple))
-                    rows.writerow([label, variant, run.seed, *regrets])
+    rows = [
+        {"problem": label, "variant": variant, "seed": run.seed}
+        | {f"{name} regret": f"{getattr(run, name)[-1]:.6g}" for name in ("immediate", "simple")}
+        for label, methods in grouped.items()
+        for variant, runs in methods.items()
+        for run in runs
+    ]
+    write(RESULTS, question, lines, rows)
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ class Real:
         if not self.low <= x <= self.high:
             raise ValueError(f"it must lie in [{self.low:g}, {self.high:g}], got {x:g}")
         if self.log:
-            if math.isinf(self.high / self.low):
+            if math.isinf(self.high / self.low):  # else the ratio: it keeps a narrow range's digits
                 a, b = math.log(self.low), math.log(self.high)
                 u = (math.log(x) - a) / (b - a)
             else:

@@ -112,18 +112,18 @@ def logdet(
     """
     _check(method, n_moments, n_probes, basis, prior, deflation)
     rng = np.random.default_rng(seed)
-    whole = as_operator(K)
+    operator = as_operator(K)
     if method == "cholesky":
-        value, info = by_cholesky(whole)
+        value, info = by_cholesky(operator)
         return (value, info) if return_info else value
     known = 0.0
     if deflation:
-        given = resolve(whole, bounds, rng)
-        whole = Deflated(whole, deflation)
-        known = float(np.log(whole.pivots).sum())
-        limits = whole.bounds(given)
+        given = resolve(operator, bounds, rng)
+        operator = Deflated(operator, deflation)
+        known = float(np.log(operator.pivots).sum())
+        limits = operator.bounds(given)
     else:
-        limits = resolve(whole, bounds, rng)
+        limits = resolve(operator, bounds, rng)
     options: dict[str, Any] = {}
     estimate = METHODS[method]
     if method == "meme":
@@ -131,7 +131,7 @@ def logdet(
             estimate = by_meme_ritz
         else:
             options = {"basis": basis, "prior": prior}
-    value, info = estimate(whole, n_moments, n_probes, limits, rng, **options)
+    value, info = estimate(operator, n_moments, n_probes, limits, rng, **options)
     if known:
         bracket = info.bracket and (info.bracket[0] + known, info.bracket[1] + known)
         info = replace(info, bracket=bracket)
