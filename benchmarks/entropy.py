@@ -1,6 +1,6 @@
 """The paper's two tables of mixture entropies, remade: accuracy and time of every backend.
 
-    python benchmarks/entropy.py            # about two minutes; writes results/entropy/
+    python benchmarks/entropy.py            # a minute or two; writes results/entropy/
 
 One thread throughout, all in this one process. The times in the tables are the best of several
 runs; those behind the speed ratios are medians over rounds in which all take turns.

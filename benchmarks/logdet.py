@@ -1,7 +1,7 @@
 """The paper's log-determinant experiments, remade, and every method side by side.
 
-    python benchmarks/logdet.py table1        # kernel matrices, about ten minutes on two cores
-    python benchmarks/logdet.py laplacian     # a million nodes, about four minutes, 3 GB
+    python benchmarks/logdet.py table1        # kernel matrices, some minutes on two cores
+    python benchmarks/logdet.py laplacian     # a million nodes, some minutes, 3 GB
     python benchmarks/logdet.py products      # finite-element matrices; needs pyamg
     python benchmarks/logdet.py --matrix FILE.mtx     # all methods on a Matrix Market file
 
