@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from fitbo.campaign import tasks
-from fitbo.config import Campaign, Executor, from_dict
-from fitbo.executors import run_all
+from fitbo.config.campaign import Campaign, Executor, from_dict
 from fitbo.problems import problem
-from fitbo.regret import Runs, group, load
+from fitbo.report.regret import Runs, group, load
+from fitbo.runs.campaign import tasks
+from fitbo.runs.executors import run_all
 
 RESULTS = ROOT / "results" / "ablation"
 JOURNALS = ROOT / "build" / "ablation"

@@ -27,8 +27,8 @@ import matplotlib.pyplot as plt
 from matplotlib.ticker import NullFormatter
 
 from fitbo.entropy import MC, MM, VUB, Entropy, Huber, MEMe, MEMeL, Quad
+from fitbo.inference.settings import Settings
 from fitbo.mixture import Mixture
-from fitbo.settings import Settings
 from fitbo.space import Space
 from fitbo.study import Study
 

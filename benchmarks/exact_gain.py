@@ -29,11 +29,11 @@ from ablation import SUITE
 from scipy.stats import qmc, spearmanr
 
 from fitbo import Mixture, Settings, Space, Study, backend
+from fitbo.acquisition.information import InformationGain
 from fitbo.entropy import Entropy, Quad
-from fitbo.information import InformationGain
+from fitbo.inference.propose import incumbents, indistinct
 from fitbo.mixture import Array
 from fitbo.problems import problem
-from fitbo.propose import incumbents, indistinct
 from fitbo.surrogate import Parabola
 
 RESULTS = ROOT / "results" / "ablation"
@@ -69,7 +69,7 @@ class Pieces:
 
 
 def g_of(surrogate: Parabola, U: Array) -> tuple[Array, Array]:
-    """|m| and v of g ~ N(m, v), (B, M) each, from the moments of f: see ``fitbo.improvement``."""
+    """|m| and v of g ~ N(m, v), (B, M) each, from the moments of f."""
     f = surrogate.predict(U)
     a, B = f.means - surrogate.eta, f.variances
     m2 = np.sqrt(np.maximum(4 * a * a - 2 * B, 0.0))
@@ -79,7 +79,7 @@ def g_of(surrogate: Parabola, U: Array) -> tuple[Array, Array]:
 def gains(surrogate: Parabola, U: Array, blur: float, entropy: Entropy, pieces: Pieces) -> Array:
     """The gain at U with components as they are, by an entropy of the mixture: (B, d) -> (B,).
 
-    As in ``fitbo.information``: H[u] + E log sd - E H[y | theta, eta], where u is y seen from its
+    As ``information`` has it: H[u] + E log sd - E H[y | theta, eta], where u is y seen from its
     theta. The moments, and so mu and sd, are the same for Gaussians.
     """
     out = np.empty(len(U))

@@ -161,7 +161,7 @@ def outcomes(journal: Path) -> int:
 
 def checked(method: str, seed: int, journal: Path, budget: int) -> Result:
     """Every line of the journal against what must have happened."""
-    from fitbo.laboratory import seed_of
+    from fitbo.runs.study import seed_of
 
     rows = [json.loads(line) for line in journal.read_text().splitlines()[1:]]
     asked = {row["id"]: row["point"] for row in rows if row["event"] == "asked"}

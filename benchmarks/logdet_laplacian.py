@@ -12,7 +12,6 @@ import numpy as np
 import scipy.sparse as sp
 from common import versions, write
 
-from fitbo.drawing import COLOURS
 from fitbo.logdet import logdet
 from fitbo.logdet.bounds import Bounds, resolve
 from fitbo.logdet.meme import maxent_spectrum, spectral_density
@@ -20,6 +19,7 @@ from fitbo.logdet.omxnt import scale_iteratively
 from fitbo.logdet.operator import as_operator
 from fitbo.logdet.taylor import unit_powers
 from fitbo.logdet.trace import chebyshev_moments, in_family
+from fitbo.report.drawing import COLOURS
 
 BLUE, ORANGE = COLOURS[0], COLOURS[4]
 

@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from common import versions, write
 from scipy.io import mmread
 
-from fitbo.drawing import COLOURS, MUTED
 from fitbo.logdet import logdet
+from fitbo.report.drawing import COLOURS, MUTED
 
 BLUE, RED, GREEN, PURPLE, ORANGE, *_ = COLOURS
 CONTESTANTS: dict[str, dict[str, Any]] = {

@@ -11,9 +11,9 @@ import numpy as np
 from common import versions, write
 from scipy import optimize
 
-from fitbo.drawing import COLOURS, MUTED
 from fitbo.logdet import logdet
 from fitbo.logdet.trace import probe_blocks
+from fitbo.report.drawing import COLOURS, MUTED
 
 NOISE = 1e-8
 # kappa, length-scale, and the paper's relative errors of MEMe, Chebyshev and Lanczos.

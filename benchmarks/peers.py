@@ -6,7 +6,7 @@
     fitbo report results/peers
 
 Every rival is given the problem object, the 2d Sobol points, the noise and the budget that
-``fitbo.campaign`` gives a study of the same seed, and one thread. Its journal goes to
+``fitbo.runs.campaign`` gives a study of the same seed, and one thread. Its journal goes to
 ``results/peers/<problem>/<method>/<seed>.jsonl``, where fitbo's own are, so that one report draws
 all. Run the same command again to go on where a killed one stopped:
 all chance comes from (seed, n, purpose), and what else a rival remembers is in its rows.
@@ -68,16 +68,16 @@ from typing import Any
 import numpy as np
 import yaml
 
-from fitbo import campaign
-from fitbo.build import build_problem
-from fitbo.campaign import NOISE_STREAM, Task
-from fitbo.config import Campaign, Executor, ProblemConfig
-from fitbo.executors import open_executor
-from fitbo.journal import Busy, Writer
-from fitbo.method import EntropyConfig, MethodConfig
+from fitbo.config.build import build_problem
+from fitbo.config.campaign import Campaign, Executor, ProblemConfig
+from fitbo.config.method import EntropyConfig, MethodConfig
+from fitbo.inference.settings import Settings
 from fitbo.mixture import Array
 from fitbo.problems import Problem
-from fitbo.settings import Settings
+from fitbo.records.journal import Busy, Writer
+from fitbo.runs import campaign
+from fitbo.runs.campaign import NOISE_STREAM, Task
+from fitbo.runs.executors import open_executor
 from fitbo.study import Study
 
 RESULTS = Path(__file__).parent.parent / "results"

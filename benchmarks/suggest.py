@@ -25,8 +25,8 @@ import numpy as np
 from scipy.stats import qmc
 
 from fitbo.entropy import BACKENDS
+from fitbo.inference.settings import Settings
 from fitbo.problems import problem
-from fitbo.settings import Settings
 from fitbo.space import Space
 from fitbo.study import Study
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fitbo.entropy import BACKENDS, Entropy, backend
+    from fitbo.inference.settings import Settings
     from fitbo.maxent import Basis, MaxEntDensity, solve
     from fitbo.minimise import minimize
     from fitbo.mixture import Mixture
-    from fitbo.settings import Settings
     from fitbo.space import Categorical, Exhausted, Integer, Real, Space
     from fitbo.study import Study
 
@@ -29,7 +29,7 @@ _HOME = {
     "MaxEntDensity": "fitbo.maxent",
     "Mixture": "fitbo.mixture",
     "Real": "fitbo.space",
-    "Settings": "fitbo.settings",
+    "Settings": "fitbo.inference.settings",
     "Space": "fitbo.space",
     "Study": "fitbo.study",
     "backend": "fitbo.entropy",

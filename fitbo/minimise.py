@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from fitbo.checks import whole
 from fitbo.entropy import Entropy
+from fitbo.inference.settings import Settings
 from fitbo.mixture import Array, Mixture
-from fitbo.parallel import Limits, Outcome, drive, inline
-from fitbo.settings import Settings
+from fitbo.runs.loop import Limits, Outcome, drive, inline
 from fitbo.space import Space
 from fitbo.study import Study
 
@@ -42,7 +42,7 @@ def minimize(
 
     bounds        pairs (low, high), and x is an array (d,); or a dict of ``Real``, ``Integer`` and
                   ``Categorical`` by name, and x is a dict; or a ``Space``
-    constraints   expressions or functions of x that must be true: see ``fitbo.constraints``
+    constraints   expressions or functions of x that must be true: see ``fitbo.space.constraints``
     x0, y0        points to begin with, one or several, and their values if known; points without
                   values are evaluated first and count as calls, values given do not
     n_initial     points of the initial design, x0 among them; twice the parameters if None
@@ -54,8 +54,8 @@ def minimize(
                   Fewer do not, and where they happen is avoided
     time_limit    seconds after which the search ends
     target        a value that ends the search
-    tolerance     the search ends when the improvement still expected is less: ``fitbo.stopping``
-    settings      the other fields of ``fitbo.settings.Settings``
+    tolerance     the search ends when the improvement still expected is less
+    settings      the other fields of ``fitbo.Settings``
 
     Returns a ``scipy.optimize.OptimizeResult``: ``x`` and ``fun`` are the best observed,
     ``x_recommended`` and ``fun_recommended`` the minimiser of the posterior mean and its predicted

@@ -23,17 +23,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fitbo.candidates import SAME, exhausted, nothing_left
-from fitbo.feasibility import Success, learn
-from fitbo.fit import Fit, believing, fit
+from fitbo.acquisition.feasibility import Success, learn
+from fitbo.inference.fit import Fit, believing, fit
+from fitbo.inference.propose import Recommendation, propose, recommend
+from fitbo.inference.settings import Settings
+from fitbo.inference.stopping import expected_improvement
+from fitbo.inference.threads import one_thread
 from fitbo.mixture import Array
-from fitbo.propose import Recommendation, propose, recommend
 from fitbo.sampling import Ensemble
-from fitbo.search import first_points
-from fitbo.settings import Settings
+from fitbo.search.candidates import SAME, exhausted, nothing_left
+from fitbo.search.mixed import first_points
 from fitbo.space import Exhausted, Space
-from fitbo.stopping import expected_improvement
-from fitbo.threads import one_thread
 
 __all__ = ["Exhausted", "Study"]
 
@@ -201,7 +201,7 @@ class Study:
     def remaining(self) -> float:
         """The improvement that the best further evaluation is expected to make, in y's units.
 
-        See ``fitbo.stopping``. Infinite while all values are equal: they say nothing of its scale.
+        Infinite while all values are equal: they say nothing of its scale.
         """
         if len(set(self._values)) == 1:
             return np.inf

@@ -14,8 +14,8 @@ from typing import Any
 import psutil
 import yaml
 
-from fitbo.campaign import Task, tasks
-from fitbo.config import Campaign, from_dict
+from fitbo.config.campaign import Campaign, from_dict
+from fitbo.runs.campaign import Task, tasks
 
 SMALL: dict[str, Any] = {
     "name": "small",

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fitbo.study_file import StudyFile, load
+from fitbo.config.study import StudyFile, load
 
 SPACE = """\
 space:

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 import fitbo
 from fitbo.acquisition import ACQUISITIONS
 from fitbo.entropy import BACKENDS
-from fitbo.settings import Settings
+from fitbo.inference.settings import Settings
 from fitbo.space import Categorical, Integer, Real, Space
 from fitbo.study import Study
 

@@ -1,1 +1,5 @@
-"""fitbo inside other people's tools; each module needs the extra of its name."""
+"""fitbo inside other people's tools; each package needs the extra of its name.
+
+Imports: the optimiser and ``study``, and the tool in question.
+Add here: one package per tool.
+"""

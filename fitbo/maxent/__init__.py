@@ -1,4 +1,8 @@
-"""Maximum-entropy densities on [-1, 1] from moments: the numerical core, free of the rest."""
+"""Maximum-entropy densities on [-1, 1] from moments: bases, expectations, the convex dual.
+
+Imports: ``checks`` and ``mixture`` only.
+Add here: a basis of constrained functions, or a better solver of the dual.
+"""
 
 from fitbo.maxent.basis import VANDER, Basis
 from fitbo.maxent.moments import gaussian_moments, mixture_gradient, mixture_moments

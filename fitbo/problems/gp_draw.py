@@ -25,8 +25,8 @@ from functools import lru_cache
 import numpy as np
 
 from fitbo.checks import one_of, whole
-from fitbo.design import sobol
 from fitbo.mixture import Array
+from fitbo.space.design import sobol
 
 FEATURES = 1024
 SCAN = 2**14

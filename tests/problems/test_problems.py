@@ -10,10 +10,10 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
-from fitbo.design import sobol
 from fitbo.problems import PROBLEMS, Problem, problem
 from fitbo.problems.gp_draw import draw, lowest
 from fitbo.space import Space
+from fitbo.space.design import sobol
 from fitbo.surrogate.kernel import KERNELS
 
 NAMES = [*PROBLEMS, "michalewicz2", "michalewicz10", "ackley2", "levy1", "rosenbrock2"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fitbo.entropy import MM
-from fitbo.settings import Settings
+from fitbo.inference.settings import Settings
 from fitbo.space import Space
 from fitbo.study import Study
 from fitbo.surrogate import LogPosterior, condition, gpy

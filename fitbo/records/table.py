@@ -1,0 +1,209 @@
+"""A study's points as text: one from the command line, many in a CSV file.
+
+A file has a header row: the parameters' names and ``value``, in any order. A line without a value
+is a failure if ``reason`` says why. A file that was exported can be imported: of its other columns
+only ``state`` counts, by which points that were never evaluated are passed over. Where a parameter
+is named as one that does not count, that column is left out; where it is named as one that does,
+its own is ``space.value``, ``space.state`` or ``space.reason``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fitbo.decode import nearest, shown
+from fitbo.objectives.command import written
+from fitbo.records.events import Entry, Point
+from fitbo.records.notebook import Notebook
+from fitbo.space import Categorical, Integer, Space
+
+OUTCOME = ("value", "state", "reason")  # what came of a point
+COLUMNS = ("id", *OUTCOME, "seconds", "source")
+UNEVALUATED = ("pending", "forgotten")
+MOST_ERRORS = 20
+MOST_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a table: a point with its value, or the reason why it has none."""
+
+    point: Point
+    value: float | None
+    reason: str | None = None
+
+
+def column_of(name: str) -> str:
+    """A parameter's column in a table."""
+    return f"space.{name}" if name in OUTCOME else name
+
+
+def parse_point(space: Space, texts: Mapping[str, str]) -> Point:
+    """The point that these texts write, each by its parameter's type; a ValueError if none."""
+    parameters = dict(zip(space.names, space.parameters, strict=True))
+    for name in texts:
+        if name not in parameters:
+            hint = nearest(name, parameters) or f"; expected {', '.join(parameters)}"
+            raise ValueError(f"there is no parameter {shown(name)}{hint}")
+    absent = [name for name in parameters if name not in texts]
+    if absent:
+        raise ValueError(f"the point must have a value for {', '.join(absent)}")
+    point = {name: _parsed(name, parameters[name], texts[name].strip()) for name in parameters}
+    space.check(point)
+    return point
+
+
+def parse_value(text: str) -> float:
+    """A finite number, or a ValueError."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f"value must be a number, got {shown(text)}") from None
+    if not math.isfinite(value):
+        raise ValueError(f"value must be finite, got {value}: tell it as --failed")
+    return value
+
+
+def read_table(path: Path, space: Space) -> list[Line]:
+    """The lines of a CSV file; a ValueError that names every line that is wrong."""
+    data = path.read_bytes()
+    if len(data) > MOST_BYTES:
+        raise ValueError(f"{path} must have at most {MOST_BYTES >> 20} MiB, got {len(data)} bytes")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"{path}:{line}: expected text in UTF-8") from None
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    lines: list[Line] = []
+    errors: list[str] = []
+    columns: list[str] = []
+    try:
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            if not columns:
+                columns = _columns(cells, space, f"{path}:{reader.line_num}")
+                continue
+            try:
+                row = dict(zip(columns, cells, strict=True))
+                if row.get("state", "").strip() not in UNEVALUATED:
+                    lines.append(_line(row, space))
+            except ValueError as error:
+                what = str(error)
+                if len(cells) != len(columns):
+                    what = f"expected {len(columns)} cells, got {len(cells)}"
+                errors.append(f"{path}:{reader.line_num}: {what}")
+    except csv.Error as error:
+        errors.append(f"{path}:{reader.line_num}: not CSV: {error}")
+    if not columns:
+        raise ValueError(f"{path} must begin with a row of names, got nothing")
+    if errors:
+        more = len(errors) - MOST_ERRORS
+        listed = errors[:MOST_ERRORS] + ([f"and {more} more"] if more > 0 else [])
+        raise ValueError("nothing was imported:\n" + "\n".join(listed))
+    return lines
+
+
+def take_in(notebook: Notebook, lines: Iterable[Line]) -> tuple[int, int]:
+    """Tell a table's lines; how many were new, and how many the notebook had already.
+
+    A value that was corrected or withdrawn since is one that it had: it does not come back.
+    """
+
+    def key(point: Mapping[str, Any], value: float | None) -> tuple[Any, ...]:
+        return (*(str(point[name]) for name in notebook.config.space), value)
+
+    known: dict[tuple[Any, ...], list[int]] = {}
+    for row in notebook.rows:
+        if row.get("event") in ("told", "failed", "corrected"):
+            known.setdefault(key(row["point"], row.get("value")), []).append(row["id"])
+    seen: set[int] = set()
+    new = old = 0
+    for line in lines:
+        same = next((n for n in known.get(key(line.point, line.value), []) if n not in seen), None)
+        if same is not None:
+            seen.add(same)
+            old += 1
+            continue
+        new += 1
+        entry = notebook.entry_of(line.point, "import")
+        if line.value is not None:
+            notebook.told(entry, line.value, source="import")
+        else:
+            notebook.failed(entry, line.reason or "failed", source="import")
+    return new, old
+
+
+def written_table(names: Sequence[str], entries: Iterable[Entry]) -> str:
+    """Every point with what has become of it, as CSV."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    own = [column_of(name) for name in names]
+    kept = [column for column in COLUMNS if column not in own]
+    first = kept.index("value")
+    columns = [*kept[:first], *own, *kept[first:]]
+    writer.writerow(columns)
+    for entry in entries:
+        cells = {
+            "id": entry.id,
+            "value": "" if entry.value is None else repr(entry.value),
+            "state": entry.state,
+            "reason": entry.reason or "",
+            "seconds": "" if entry.seconds is None else f"{entry.seconds:g}",
+            "source": entry.source,
+        }
+        cells |= {column_of(name): written(entry.point[name]) for name in names}
+        writer.writerow([cells[column] for column in columns])
+    return buffer.getvalue()
+
+
+def _parsed(name: str, parameter: Any, text: str) -> Any:
+    if isinstance(parameter, Categorical):
+        for choice in parameter.choices:
+            if written(choice) == text:
+                return choice
+        choices = [written(choice) for choice in parameter.choices]
+        hint = nearest(text, choices)
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {shown(text)}{hint}")
+    try:
+        number = float(text)
+    except ValueError:
+        raise ValueError(f"{name} must be a number, got {shown(text)}") from None
+    if isinstance(parameter, Integer):
+        if not number.is_integer():
+            raise ValueError(f"{name} must be a whole number, got {shown(text)}")
+        return int(number)
+    return number
+
+
+def _columns(cells: Sequence[str], space: Space, where: str) -> list[str]:
+    columns = [cell.strip() for cell in cells]
+    wanted = [*map(column_of, space.names), "value"]
+    for name in wanted:
+        if name not in columns:
+            raise ValueError(
+                f"{where}: the header must name {', '.join(wanted)}; {name} is missing"
+            )
+    for i, name in enumerate(columns):
+        if name not in wanted and name not in COLUMNS:
+            raise ValueError(f"{where}: unknown column {shown(name)}{nearest(name, wanted)}")
+        if name in columns[:i]:
+            raise ValueError(f"{where}: the column {shown(name)} is given twice")
+    return columns
+
+
+def _line(cells: Mapping[str, str], space: Space) -> Line:
+    point = parse_point(space, {name: cells[column_of(name)] for name in space.names})
+    text, reason = cells["value"].strip(), cells.get("reason", "").strip()
+    if text:
+        return Line(point, parse_value(text))
+    if not reason:
+        raise ValueError("the value is missing; a failure needs a column reason that says why")
+    return Line(point, None, reason)

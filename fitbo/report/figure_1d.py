@@ -1,0 +1,86 @@
+"""The paper's one-dimensional figure: a surrogate, and the acquisitions that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+from fitbo.mixture import Array
+from fitbo.report.drawing import COLOURS, INK, LOOK, styles
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A one-dimensional surrogate on a grid: x, truth, mean, deviation (G,); data X, y (n,)."""
+
+    name: str
+    x: Array
+    truth: Array
+    mean: Array
+    deviation: Array
+    X: Array
+    y: Array
+
+
+@dataclass(frozen=True, eq=False)
+class AcquisitionCurve:
+    """One method's acquisition on the picture's grid, alpha (G,), and the x it would ask next."""
+
+    label: str
+    alpha: Array
+    x_next: float
+
+
+def figure_1d(
+    problem: Picture, curves: Sequence[AcquisitionCurve], *, normalise: bool = False
+) -> Figure:
+    """The paper's picture: surrogate above, acquisitions below, the next query of each marked.
+
+    ``normalise`` maps each acquisition to [0, 1], for methods whose values have no common unit.
+    """
+    names = [c.label for c in curves]
+    style = dict(zip(names, styles(names), strict=True))
+    p = problem
+    with matplotlib.rc_context(LOOK):
+        figure = Figure(figsize=(8.4, 5.4), layout="constrained")
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+        for width, opacity in ((2, 0.13), (1, 0.20)):
+            label = "mean ± 1, 2 deviations" if width == 1 else None
+            low, high = p.mean - width * p.deviation, p.mean + width * p.deviation
+            above.fill_between(p.x, low, high, color=COLOURS[5], alpha=opacity, lw=0, label=label)
+        above.plot(p.x, p.mean, color=COLOURS[0], lw=1.8, label="surrogate mean")
+        above.plot(p.x, p.truth, color=INK, lw=1.2, ls=(0, (4, 2)), label="truth")
+        above.plot(p.X, p.y, "o", color=INK, ms=5, mec="white", mew=0.8, label="data", zorder=5)
+        above.set_ylabel("f(x)")
+        above.set_title(p.name)
+        above.margins(x=0)
+        peaks = []
+        for c in curves:
+            span = float(np.ptp(c.alpha)) or 1.0
+            alpha = (c.alpha - c.alpha.min()) / span if normalise else np.asarray(c.alpha)
+            below.plot(p.x, alpha, lw=1.7, label=c.label, **style[c.label])
+            peaks.append(float(np.interp(c.x_next, p.x, alpha)))
+        for c, peak in zip(curves, peaks, strict=True):
+            colour = style[c.label]["color"]
+            for axes in (above, below):
+                axes.axvline(c.x_next, color=colour, lw=1.0, alpha=0.55, zorder=1)
+            below.plot([c.x_next], [peak], "v", color=colour, ms=8, mec="white", mew=0.9, zorder=6)
+        below.set_ylabel("acquisition" + (", scaled" if normalise else ", nats"))
+        below.set_xlabel("x")
+        below.set_title("acquisition; ▼ next query")
+        below.margins(y=0.12)
+        for axes, columns in ((above, 4), (below, 3)):  # on the title's line, clear of the curves
+            axes.legend(
+                loc="lower right",
+                bbox_to_anchor=(1.0, 0.985),
+                ncols=columns,
+                fontsize=8.5,
+                columnspacing=1.4,
+                handlelength=1.6,
+                borderaxespad=0.0,
+            )
+    return figure

@@ -1,0 +1,244 @@
+"""Where the studies of a campaign run: in this process, in several, or on a Dask cluster.
+
+Each kind is a ``concurrent.futures.Executor`` (``distributed`` brings its own), so one loop serves
+all: submit every study, take the results as they come, go round again for those that a lost worker
+or another process has left.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import (
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+from multiprocessing import active_children, get_context, parent_process, resource_tracker
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from fitbo.config.campaign import Executor as ExecutorConfig
+from fitbo.records.journal import Busy
+from fitbo.runs.campaign import Task, run_study
+
+ATTEMPTS = 5  # rounds in which workers are lost and no study is finished before we give up
+TICK = 0.25  # seconds between looks at the progress
+BUSY_WAIT = 1.0  # seconds between looks at a journal that another process is writing
+
+Stopping = Callable[[], bool]  # asked in a worker before each evaluation; it is sent there
+
+_stop: Event | threading.Event | None = None  # of a worker: set when its parent wants it to end
+_alone = threading.Lock()  # the number of BLAS threads is one for a whole process, so is the study
+
+
+def run_all(
+    tasks: Sequence[Task], config: ExecutorConfig, tick: Callable[[], None] = lambda: None
+) -> Generator[tuple[Task, BaseException | None], None, None]:
+    """Run every study, and yield each as it ends, with the exception that ended it or None.
+
+    ``tick`` is called a few times a second meanwhile. A study that another process is writing is
+    left to the end and then waited for. A worker that dies takes no study with it: they are started
+    again and go on from their journals.
+    """
+    left, patient, futile = list(tasks), False, 0
+    while left:
+        finished = 0
+        again: list[Task] = []
+        lost: BaseException | None = None
+        with open_executor(config, len(left)) as (executor, stopping):
+            with _deaf():
+                futures = {_submit(executor, task, stopping, patient): task for task in left}
+            for future in _as_completed(futures, tick):
+                task = futures[future]
+                error = future.exception() if not future.cancelled() else CancelledError()
+                if isinstance(error, Busy):
+                    again.append(task)
+                elif _worker_lost(error):
+                    again.append(task)
+                    lost = error
+                else:
+                    finished += 1
+                    yield task, error
+        futile = 0 if finished or lost is None else futile + 1
+        if futile >= ATTEMPTS:
+            for task in again:
+                yield task, RuntimeError(f"its worker died {futile} times: {lost}")
+            return
+        left, patient = again, lost is None
+
+
+@contextmanager
+def open_executor(config: ExecutorConfig, most: int) -> Iterator[tuple[Executor, Stopping]]:
+    """The executor that the configuration names, for up to ``most`` tasks at a time.
+
+    With it comes what a study there asks to know whether it should end.
+
+    When its block is left by an exception, Ctrl-C for one, work not begun is cancelled, and studies
+    under way end after their present evaluation.
+    """
+    workers = min(config.workers or os.cpu_count() or 1, most)
+    if config.kind == "serial":
+        with _Inline() as executor:
+            yield executor, _stopping
+    elif config.kind == "processes":
+        yield from _processes(workers)
+    else:
+        yield from _dask(config, workers)
+
+
+class _Inline(ThreadPoolExecutor):
+    """One thread: the studies one after another, with the display still alive."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        super().__init__(1, initializer=_begin, initargs=(self.stop,))
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool | None:
+        if kind is not None:
+            self.stop.set()
+            self.shutdown(wait=True, cancel_futures=True)
+        return super().__exit__(kind, error, traceback)
+
+
+def _processes(workers: int) -> Iterator[tuple[Executor, Stopping]]:
+    # Spawned, not forked: a fork copies the locks of BLAS threads in whatever state they are.
+    context = get_context("spawn")
+    stop = context.Event()
+    pool = ProcessPoolExecutor(workers, context, initializer=_begin_process, initargs=(stop,))
+    try:
+        yield pool, _stopping
+    except BaseException:
+        stop.set()
+        try:  # in one call: a second would neither wait nor cancel
+            pool.shutdown(wait=True, cancel_futures=True)
+        except KeyboardInterrupt:  # asked twice: a kill loses no more than an evaluation
+            for child in active_children():
+                child.terminate()
+        raise
+    pool.shutdown()
+
+
+def _dask(config: ExecutorConfig, workers: int) -> Iterator[tuple[Executor, Stopping]]:
+    try:
+        import distributed
+    except ImportError:
+        raise ValueError(
+            "executor dask needs the package distributed: pip install 'fitbo[dask]'"
+        ) from None
+    # It carries no types.
+    client_of: Any = distributed.Client
+    cluster_of: Any = distributed.LocalCluster
+    event_of: Any = distributed.Event
+    with ExitStack() as stack:
+        where = config.address
+        if where is None:
+            resource_tracker.ensure_running()  # first, for it would lift what _deaf imposes
+            with _deaf():
+                cluster = cluster_of(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    dashboard_address="127.0.0.1:0",  # any free port: None means 8787
+                )
+                where = stack.enter_context(cluster)
+        client = stack.enter_context(client_of(where, timeout="10s"))
+        # A task under way on another's cluster cannot be stopped from here: it has to ask.
+        stop = event_of(f"fitbo-stop-{uuid4()}", client=client)
+        try:
+            yield client.get_executor(pure=False), partial(_told_to_stop, stop.name)
+        except BaseException:
+            stop.set()
+            raise
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """What is started here never hears Ctrl-C, which is for the process that started it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin(stop: Event | threading.Event) -> None:
+    """At the birth of a worker."""
+    global _stop
+    _stop = stop
+
+
+def _begin_process(stop: Event) -> None:
+    """At the birth of a worker process, which nobody would end if its parent were killed."""
+    _begin(stop)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _submit(executor: Executor, task: Task, stopping: Stopping, patient: bool) -> Future[bool]:
+    # Where a worker on another machine looks for the journal must not depend on where it started.
+    task = replace(task, base=Path.cwd())
+    try:
+        return executor.submit(_run, task, stopping, patient)
+    except BrokenProcessPool as error:  # by a worker that was lost since the pool was opened
+        broken: Future[bool] = Future()
+        broken.set_exception(error)
+        return broken
+
+
+def _run(task: Task, stopping: Stopping, patient: bool) -> bool:
+    """One study, in a worker; with patience, after another process has done with it."""
+    while True:
+        try:
+            with _alone:
+                return run_study(task, stopping)
+        except Busy:
+            if not patient or stopping():
+                raise
+        time.sleep(BUSY_WAIT)
+
+
+def _stopping() -> bool:
+    return _stop is not None and _stop.is_set()
+
+
+def _told_to_stop(name: str) -> bool:
+    """In a worker of Dask: whether the event of that name is set."""
+    import distributed
+
+    event_of: Any = distributed.Event
+    return bool(event_of(name).is_set())
+
+
+def _as_completed(futures: dict[Future[bool], Task], tick: Callable[[], None]) -> Iterator[Any]:
+    """The futures as they are done, with a tick between."""
+    pending = set(futures)
+    while pending:
+        done, pending = wait(pending, timeout=TICK, return_when="FIRST_COMPLETED")
+        yield from done
+        tick()
+
+
+def _worker_lost(error: BaseException | None) -> bool:
+    """Whether the worker died, and not the study."""
+    return isinstance(error, BrokenProcessPool | CancelledError) or (
+        type(error).__name__ == "KilledWorker"  # of distributed, which may not be installed
+    )

@@ -1,0 +1,73 @@
+"""What the gain is blurred by, and that nothing else is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from fitbo.acquisition import ACQUISITIONS
+from fitbo.inference.fit import Fit
+from fitbo.inference.propose import blurred, indistinct, worth
+from fitbo.inference.settings import Settings
+from fitbo.mixture import Mixture
+from fitbo.surrogate import Standardiser, condition
+from tests.mixtures import gentle
+
+# Skewed, so that a mean is no median.
+NOISE = np.array([1e-3, 2e-3, 9e-3])
+GAP = np.array([0.1, 0.2, 1.5])
+
+
+def known_fit() -> Fit:
+    """Six values in 2-D, and three samples whose noise and gap are those above."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((6, 2)), rng.standard_normal(6)
+    scale = Standardiser.fit(y)
+    theta = np.column_stack([np.full((3, 2), 0.5), np.ones(3), NOISE, GAP])
+    surrogate = condition(X, scale(y), np.log(theta), kernel="rbf")
+    return Fit(X, y, scale, None, surrogate, 0.0)
+
+
+@pytest.mark.parametrize("resolution", [0.0, 0.3, 2.0])
+def test_the_blur_is_the_mean_noise_and_the_median_gap_at_the_resolution(resolution: float) -> None:
+    """mean noise + (resolution median gap)^2 = 0.004 + (0.2 resolution)^2."""
+    blur = indistinct(known_fit(), Settings(resolution=resolution))
+    assert_allclose(blur, 0.004 + (0.2 * resolution) ** 2, rtol=1e-12)
+
+
+def test_to_blur_is_to_raise_every_variance_alike() -> None:
+    mixture = gentle()
+    result = blurred(mixture, 0.25)
+    assert_array_equal(result.means, mixture.means)
+    assert_array_equal(result.variances, mixture.variances + 0.25)
+    assert_allclose(result.weights, mixture.weights, rtol=1e-14)
+    assert blurred(mixture, 0.0) is mixture
+
+
+@pytest.mark.parametrize("name", ACQUISITIONS)
+def test_the_gain_alone_is_blurred(name: str) -> None:
+    """An improvement is one of f, however small: for the others there is nothing to blur."""
+    fit, settings = known_fit(), Settings(acquisition=name)
+    made = worth(fit, fit.surrogate, settings, np.random.default_rng(0))
+    assert made.blur == (indistinct(fit, settings) if name == "fitbo" else 0.0)
+
+
+def test_the_worth_is_that_of_the_blurred_mixture_of_f() -> None:
+    """Of f: the samples' own noises are in none of it, so all of them have the same."""
+    fit = known_fit()
+    settings = Settings(entropy="quad")
+    plain = worth(fit, fit.surrogate, settings, np.random.default_rng(0))
+    made = replace(plain, blur=0.1)
+    U = np.random.default_rng(1).random((4, 2))
+    of_f = fit.surrogate.predict(U)
+    expected = made.acquisition(Mixture(of_f.means, of_f.variances + 0.1))
+    assert_allclose(made(U), expected, rtol=1e-12)
+    value, gradient = made.value_and_grad(U)
+    assert_allclose(value, expected, rtol=1e-9)
+    h = 1e-4
+    numeric = np.stack([(made(U + e) - made(U - e)) / (2 * h) for e in h * np.eye(2)], 1)
+    assert_allclose(gradient, numeric, atol=1e-5)
+    assert abs(plain(U) - expected).max() > 1e-3

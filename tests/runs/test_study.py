@@ -1,0 +1,440 @@
+"""One study of a black box: nothing is lost, nothing stops it but a reason, and it resumes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fitbo.cli.study import _told_to_end
+from fitbo.config.study import load
+from fitbo.records import notebook
+from fitbo.records.events import entries_of
+from fitbo.records.journal import Busy, ConfigChanged, Writer
+from fitbo.records.notebook import open_notebook, read_notebook
+from fitbo.report.study import write_study_report
+from fitbo.runs import study as laboratory
+from fitbo.runs.study import run, seed_of
+from fitbo.study import Study
+from tests.studies import PYTHON, loaded, points, rows, start, study
+
+FAILING = 'objective: {python: "./model.py:f", kwargs: {fail: true}}\n'
+
+
+def told(tmp_path: Path) -> list[float]:
+    return [row["value"] for row in rows(tmp_path, "told")]
+
+
+# --- Journal ----------------------------------------------------------------------------------
+
+
+def test_every_outcome_is_a_row_and_asked_comes_before_it(tmp_path: Path) -> None:
+    summary = run(loaded(tmp_path), tmp_path)
+    assert summary.stopped == "the budget of 8 evaluations is spent"
+    assert (summary.told, summary.failed, summary.pending) == (8, 0, ())
+    events = [(row["event"], row.get("id")) for row in rows(tmp_path)]
+    assert events[:-1] == [(event, n) for n in range(1, 9) for event in ("asked", "told")]
+    last = rows(tmp_path)[-1]
+    assert last["event"] == "stopped"
+    assert last["recommended"]["point"].keys() == {"a", "n", "c"}
+    assert [row["fitted"] for row in rows(tmp_path) if "fitted" in row] == [5, 6, 7, 8]
+    assert all(len(row["eta"]) == 5 for row in rows(tmp_path) if "fitted" in row)
+    assert summary.best is not None
+    assert summary.best.value == min(told(tmp_path))
+
+
+def test_failures_are_rows_with_reasons_and_never_numbers(tmp_path: Path) -> None:
+    seen: list[Study] = []
+    summary = run(loaded(tmp_path, "budget: 12\n", FAILING), tmp_path, callback=seen.append)
+    failed = rows(tmp_path, "failed")
+    assert failed
+    assert summary.failed == len(failed)
+    assert len(failed) + len(told(tmp_path)) == 12
+    for row in failed:
+        assert row["reason"] == f"RuntimeError: no good at {row['point']['a']}"
+        assert (tmp_path / "results" / "try" / row["scratch"][0] / "traceback.txt").exists()
+    assert seen[-1].y.tolist() == told(tmp_path)
+    assert [reason for _, reason in seen[-1].failures] == [row["reason"] for row in failed]
+
+
+def test_a_study_in_which_all_fail_ends_too(tmp_path: Path) -> None:
+    summary = run(
+        loaded(tmp_path, objective='objective: {command: ["false", "{point}"]}\n'), tmp_path
+    )
+    assert (summary.told, summary.failed, summary.best) == (0, 8, None)
+    assert summary.stopped == "the budget of 8 evaluations is spent"
+
+
+def test_the_seed_of_an_evaluation_is_its_own() -> None:
+    assert seed_of(0, 1) == seed_of(0, 1)
+    assert len({seed_of(s, n) for s in range(5) for n in range(20)}) == 100
+    assert all(0 <= seed_of(s, 1) < 2**31 for s in range(100))
+
+
+# --- Stopping ---------------------------------------------------------------------------------
+
+
+def test_max_failures(tmp_path: Path) -> None:
+    summary = run(loaded(tmp_path, "budget: 50\nmax_failures: 2\n", FAILING), tmp_path)
+    assert summary.failed == 2
+    assert str(summary.stopped).startswith("2 evaluations failed, and max_failures is 2; the last")
+
+
+def test_target(tmp_path: Path) -> None:
+    summary = run(loaded(tmp_path, "budget: 50\ntarget: 0.3\n"), tmp_path)
+    assert summary.best is not None
+    assert (summary.best.value or 1.0) <= 0.3
+    assert all(value > 0.3 for value in told(tmp_path)[:-1])
+    assert str(summary.stopped).startswith("the target of 0.3 is reached")
+
+
+def test_time_limit_counts_over_sessions(tmp_path: Path) -> None:
+    slow = 'objective: {python: "./model.py:f", kwargs: {sleep: 0.2}}\n'
+    config = loaded(tmp_path, "initial: {n: 8}\ntime_limit: 0.5\n", slow)
+    summary = run(config, tmp_path)
+    assert 1 <= summary.told <= 3
+    assert summary.stopped == "the time limit of 0.5 s is passed"
+    assert run(config, tmp_path).told == summary.told
+    assert len(rows(tmp_path, "stopped")) == 1  # and it has not stopped twice
+
+
+def test_tolerance(tmp_path: Path) -> None:
+    summary = run(loaded(tmp_path, "budget: 9\ntolerance: 1000\n"), tmp_path)
+    assert summary.told == 5  # the initial design
+    assert "is below the tolerance of 1000" in str(summary.stopped)
+
+
+def test_callback(tmp_path: Path) -> None:
+    summary = run(loaded(tmp_path), tmp_path, callback=lambda study: len(study.y) == 3)
+    assert (summary.told, summary.stopped) == (3, "the callback ended it")
+
+
+def test_a_finite_space_ends_with_itself(tmp_path: Path) -> None:
+    space = "space:\n  n: {type: integer, low: 1, high: 4}\n"
+    objective = 'objective: {command: ["echo", "{n}"]}\n'
+    config = load(study(tmp_path, "budget: 9\ninitial: {n: 9}\n", objective, space))
+    summary = run(config, tmp_path)
+    assert sorted(told(tmp_path)) == [1, 2, 3, 4]
+    assert "budget" not in str(summary.stopped)
+
+
+# --- Resuming ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    tmp_path = tmp_path_factory.mktemp("whole")
+    run(loaded(tmp_path), tmp_path)
+    return points(tmp_path)
+
+
+@pytest.mark.parametrize("keep_state", [True, False])
+def test_a_study_that_stops_each_time_asks_the_same(
+    tmp_path: Path, keep_state: bool, uninterrupted: list[dict[str, Any]]
+) -> None:
+    config = loaded(tmp_path)
+    for _ in range(4):
+        count = 0
+
+        def two(study: Study) -> bool:
+            nonlocal count
+            count += 1
+            return count == 2
+
+        run(config, tmp_path, callback=two)
+        if not keep_state:
+            notebook.state_path(config.journal).unlink(missing_ok=True)
+    assert points(tmp_path) == uninterrupted
+
+
+def test_a_state_that_is_torn_or_of_another_journal_changes_nothing(
+    tmp_path: Path, uninterrupted: list[dict[str, Any]]
+) -> None:
+    config = loaded(tmp_path)
+    run(config, tmp_path, callback=lambda study: len(study.y) == 6)
+    state = notebook.state_path(config.journal)
+    state.write_bytes(state.read_bytes()[:-100])
+    run(config, tmp_path, callback=lambda study: len(study.y) == 7)
+    assert points(tmp_path) == uninterrupted[:7]
+    config.journal.unlink()
+    assert state.exists()
+    run(config, tmp_path)
+    assert points(tmp_path) == uninterrupted
+
+
+def test_a_fit_made_before_the_next_point_resumes_the_same(tmp_path: Path) -> None:
+    """With a tolerance the fit is that of the stopping rule, and the point is chosen after it."""
+    text = "budget: 9\ntolerance: 1.0e-12\n"
+    for name in ("whole", "parts"):
+        (tmp_path / name).mkdir()
+    run(loaded(tmp_path / "whole", text), tmp_path / "whole")
+    config = loaded(tmp_path / "parts", text)
+    for _ in range(3):
+
+        def killed(study: Study) -> bool:
+            if len(study.y) in (6, 8):
+                raise KeyboardInterrupt
+            return False
+
+        with suppress(KeyboardInterrupt):
+            run(config, tmp_path / "parts", callback=killed)
+    assert run(config, tmp_path / "parts").told == 9
+    assert points(tmp_path / "parts") == points(tmp_path / "whole")
+
+
+def test_a_function_may_change_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Paths of the study are those of where it was begun, and so is the directory afterwards."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    path = study(tmp_path, "output: results\n", 'objective: {python: "./wander.py:f"}\n')
+    (tmp_path / "wander.py").write_text(
+        "import os\ndef f(a, n, c, scratch):\n"
+        f"    os.chdir({str(tmp_path / 'elsewhere')!r})\n    return a\n"
+    )
+    summary = run(load(path), Path())
+    assert (summary.told, summary.failed) == (8, 0)
+    assert Path.cwd() == tmp_path
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert len(rows(tmp_path, "told")) == 8
+
+
+def test_values_beyond_all_bounds_are_kept_and_do_no_harm(tmp_path: Path) -> None:
+    """The largest double, as some programs mark what has no result, and its negative."""
+    objective = 'objective: {python: "./marks.py:f"}\n'
+    config = load(study(tmp_path, "budget: 9\n", objective))
+    (tmp_path / "marks.py").write_text(
+        "import sys\ndef f(a, n, c):\n"
+        "    top = sys.float_info.max\n    return top if n > 6 else -top if n == 1 else a\n"
+    )
+    summary = run(config, tmp_path)
+    assert summary.told == 9
+    assert max(abs(value) for value in told(tmp_path)) > 1e308
+    assert summary.eta is not None
+    assert np.isfinite(summary.eta).all()
+    write_study_report(config)
+
+
+def test_the_budget_may_be_raised(tmp_path: Path, uninterrupted: list[dict[str, Any]]) -> None:
+    run(loaded(tmp_path, "budget: 6\n"), tmp_path)
+    summary = run(loaded(tmp_path, "budget: 8\n"), tmp_path)
+    assert summary.told == 8
+    assert points(tmp_path) == uninterrupted
+
+
+def test_another_study_s_journal_is_refused(tmp_path: Path) -> None:
+    run(loaded(tmp_path, "budget: 2\ninitial: {n: 2}\n"), tmp_path)
+    with pytest.raises(ConfigChanged, match="seed: was 0, is 1"):
+        run(loaded(tmp_path, "seed: 1\nbudget: 2\ninitial: {n: 2}\n"), tmp_path)
+    path = study(tmp_path, "budget: 2\ninitial: {n: 2}\n")
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:2], lines[3], lines[2], *lines[4:]]))
+    with pytest.raises(ConfigChanged, match="space: was in the order a, n, c, is n, a, c"):
+        run(load(path), tmp_path)
+
+
+def test_a_busy_journal_is_refused(tmp_path: Path) -> None:
+    config = loaded(tmp_path)
+    with Writer(config.journal), pytest.raises(Busy):
+        run(config, tmp_path)
+
+
+def interrupt(tmp_path: Path, number: int, text: str, at: int) -> None:
+    """Run a study in a process of its own and send it a signal when ``at`` rows are there."""
+    journal = tmp_path / "results" / "try" / "study.jsonl"
+    process = start("run", study(tmp_path, text, NOTED.format(tmp_path)), "--quiet", "--no-report")
+    try:
+        for _ in range(3000):
+            if journal.exists() and journal.read_bytes().count(b"\n") > at:
+                break
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.01)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    if number != signal.SIGKILL:
+        assert process.returncode == 130, err
+        assert "nothing told is lost" in err
+
+
+NOTED = """\
+objective:
+  command: [sh, -c, 'sleep 0.2; echo "$1" >> {}/calls; echo "$1"', sh, "{{a}}", "{{n}}", "{{c}}"]
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_to_be_told_to_end_is_as_ctrl_c(number: signal.Signals) -> None:
+    def ended() -> None:
+        with _told_to_end():
+            os.kill(os.getpid(), number)
+            time.sleep(5)
+
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt):
+        ended()
+    assert signal.getsignal(number) == before
+    try:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+        with _told_to_end():
+            assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_kill_loses_nothing_and_repeats_only_what_was_under_way(
+    tmp_path: Path, number: int
+) -> None:
+    text = "initial: {n: 8}\n"
+    interrupt(tmp_path, number, text, at=5)
+    before = rows(tmp_path)
+    config = load(study(tmp_path, text, NOTED.format(tmp_path)))
+    unfinished = [e.id for e in entries_of(before).values() if e.state == "pending"]
+    assert len(unfinished) <= 1
+    summary = run(config, tmp_path)
+    assert rows(tmp_path)[: len(before)] == before
+    assert [row["id"] for row in rows(tmp_path, "again")] == unfinished
+    assert summary.told == 8
+    assert len(points(tmp_path)) == 8
+    calls = (tmp_path / "calls").read_text().split()
+    values = [str(value) for value in told(tmp_path)]
+    assert set(calls) == set(values)
+    # A program outlives a kill -9 of its parent, and may note its call before it is ended.
+    assert len(calls) <= 8 + len(unfinished)
+    assert not (tmp_path / "results" / "try" / "scratch").exists()
+
+
+# --- In parallel ------------------------------------------------------------------------------
+
+
+def test_threads_evaluate_at_the_same_time(tmp_path: Path) -> None:
+    """Each run waits until another has begun: one at a time they would wait for ever."""
+    script = (
+        "touch {}/$1; i=0; while [ $(ls {} | wc -l) -lt 2 ]; do sleep 0.05; "
+        "i=$((i+1)); [ $i -lt 200 ] || exit 1; done; echo $1"
+    ).format(tmp_path / "meet", tmp_path / "meet")
+    (tmp_path / "meet").mkdir()
+    objective = f"objective:\n  command: [sh, -c, '{script}', sh, '{{a}}', '{{n}}', '{{c}}']\n"
+    text = "initial: {n: 6}\nbudget: 6\nexecutor: {kind: threads, workers: 2}\n"
+    summary = run(loaded(tmp_path, text, objective), tmp_path)
+    assert (summary.told, summary.failed) == (6, 0)
+    events = [row["event"] for row in rows(tmp_path)]
+    assert events[:2] == ["asked", "asked"]
+    open_now = 0
+    for event in events[:-1]:
+        open_now += 1 if event == "asked" else -1
+        assert 0 <= open_now <= 2
+
+
+def test_processes_die_one_at_a_time(tmp_path: Path) -> None:
+    objective = 'objective: {python: "./model.py:kill"}\n'
+    text = "initial: {n: 6}\nbudget: 6\nexecutor: {kind: processes, workers: 2}\n"
+    summary = run(loaded(tmp_path, text, objective), tmp_path)
+    entries = entries_of(rows(tmp_path)).values()
+    assert summary.told + summary.failed == 6
+    for entry in entries:
+        assert entry.state == ("failed" if entry.point["n"] > 5 else "told")
+        assert entry.reason == ("exit code 9" if entry.point["n"] > 5 else None)
+    assert 0 < summary.failed < 6
+
+
+def test_a_parallel_study_goes_on_from_its_pending_points(tmp_path: Path) -> None:
+    config = loaded(tmp_path, "budget: 9\nexecutor: {kind: threads, workers: 3}\n")
+    with open_notebook(config) as book:
+        asked = [book.ask() for _ in range(3)]
+        book.told(asked[1], 0.5)
+    assert [entry.id for entry in read_notebook(config).pending()] == [1, 3]
+    summary = run(config, tmp_path)
+    assert [row["id"] for row in rows(tmp_path, "again")] == [1, 3]
+    assert summary.told == 9
+    assert len(points(tmp_path)) == 9
+    assert [row["id"] for row in rows(tmp_path, "told")].count(2) == 1
+
+
+@pytest.mark.slow
+def test_dask_evaluates(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    text = "initial: {n: 6}\nbudget: 6\nexecutor: {kind: dask, workers: 2}\n"
+    assert run(loaded(tmp_path, text, FAILING), tmp_path).told > 0
+    assert len(rows(tmp_path, "told")) + len(rows(tmp_path, "failed")) == 6
+
+
+def test_ctrl_c_in_parallel_keeps_values_that_still_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interrupt arrives while two functions run: their values are kept, and nothing else."""
+    slow = 'objective: {python: "./model.py:f", kwargs: {sleep: 0.3}}\n'
+    config = loaded(tmp_path, "initial: {n: 8}\nexecutor: {kind: threads, workers: 2}\n", slow)
+    calls = 0
+
+    def interrupted(*arguments: Any, **more: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise KeyboardInterrupt
+        return wait(*arguments, **more)
+
+    wait = laboratory.wait
+    monkeypatch.setattr(laboratory, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(config, tmp_path)
+    done = [row["id"] for row in rows(tmp_path, "told")]
+    assert len(done) >= 2  # one that had not begun is still pending
+    assert not rows(tmp_path, "failed")
+    monkeypatch.setattr(laboratory, "wait", wait)
+    assert run(config, tmp_path).told == 8
+    assert [row["id"] for row in rows(tmp_path, "told")][: len(done)] == done
+
+
+def test_an_outcome_is_recorded_once(tmp_path: Path) -> None:
+    """An interruption just after it was, as by a display whose pipe is closed."""
+    config = loaded(tmp_path, "initial: {n: 8}\nexecutor: {kind: threads, workers: 2}\n")
+
+    def broken(*_: Any) -> None:
+        raise BrokenPipeError
+
+    for _ in range(3):
+        with pytest.raises(BrokenPipeError):
+            run(config, tmp_path, watch=broken)
+    ids = [row["id"] for row in rows(tmp_path, "told")]
+    assert ids
+    assert len(ids) == len(set(ids))
+    journal = config.journal
+    twice = next(line for line in journal.read_text().splitlines() if '"told"' in line)
+    journal.write_text(journal.read_text() + twice + "\n")
+    book = read_notebook(config)
+    assert len(book.study.y) == len(ids)
+    assert sum(entry.state == "told" for entry in book.entries.values()) == len(ids)
+
+
+def test_the_header_says_what_the_study_is(tmp_path: Path) -> None:
+    config = loaded(tmp_path, "budget: 2\ninitial: {n: 2}\n")
+    run(config, tmp_path)
+    header = json.loads(config.journal.read_text().splitlines()[0])
+    assert header["study"]["space"]["n"] == {
+        "type": "integer",
+        "low": 1,
+        "high": 9,
+        "log": False,
+        "step": 1,
+    }
+    assert "budget" not in header["study"]
+    assert os.path.samefile(config.journal.parent, tmp_path / "results" / "try")
+
+
+def test_objective_is_required_to_run(tmp_path: Path) -> None:
+    path = study(tmp_path)
+    path.write_text(path.read_text().replace(PYTHON, ""))
+    with pytest.raises(ValueError, match="has no objective to run"):
+        run(load(path), tmp_path)
