@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,12 @@ from fitbo.checks import whole
 from fitbo.entropy import Entropy
 from fitbo.inference.settings import Settings
 from fitbo.mixture import Array, Mixture
-from fitbo.runs.loop import Limits, Outcome, drive, inline
+from fitbo.objectives import Outcome
+from fitbo.objectives.outcome import described, number
+from fitbo.records.events import GIVEN, Entry
+from fitbo.records.notebook import Notebook
+from fitbo.runs.limits import Limits
+from fitbo.runs.loop import Loop, inline
 from fitbo.space import Space
 from fitbo.study import Study
 
@@ -74,28 +80,44 @@ def minimize(
     else:
         space = Space(bounds, constraints)
     study = Study(space, Settings(n_initial=n_initial, entropy=entropy, seed=seed, **settings))
-    limits = Limits(n_calls, max_failures, time_limit, target, tolerance)
-    queue = _begin(study, x0, y0)
+    notebook = Notebook(study)
+    _begin(notebook, x0, y0)
     count, wanted = 0, False
 
-    def on_end(study: Study, outcome: Outcome) -> None:
+    def watch(notebook: Notebook, entry: Entry, outcome: Outcome) -> None:
         nonlocal count, wanted
         count += 1
-        wanted = wanted or bool(callback is not None and callback(study))
+        wanted = bool(callback is not None and callback(notebook.study)) or wanted
 
-    def stop(_: Study) -> str | None:
+    def stop() -> str | None:
         return f"the callback ended the search after {count} evaluations" if wanted else None
 
-    message = drive(
-        study,
-        inline(fun) if executor is None else lambda x: executor.submit(fun, x),
+    def submit(entry: Entry) -> Future[Outcome]:
+        assert executor is not None  # noqa: S101 (for the type checker)
+        return executor.submit(called, fun, notebook.x(entry.point))
+
+    loop = Loop(
+        notebook,
+        submit if executor else inline(lambda entry: called(fun, notebook.x(entry.point))),
         n_workers=n_workers or 1,
-        limits=limits,
-        queue=queue,
-        on_end=on_end,
+        limits=Limits(n_calls, max_failures, time_limit, target, tolerance),
+        watch=watch,
         stop=stop,
+        patient=False,
     )
+    message = loop.run()
     return _result(study, message, count)
+
+
+def called(fun: Callable[[Any], float], x: Any) -> Outcome:
+    """What a call of the function comes to: its value, or the reason why there is none."""
+    started = time.perf_counter()
+    value, reason = None, None
+    try:
+        value = number(fun(x))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - what it raises is its failure
+        reason = described(error)
+    return Outcome(value, reason, time.perf_counter() - started)
 
 
 def _result(study: Study, message: str, nfev: int) -> Any:
@@ -126,26 +148,28 @@ def _result(study: Study, message: str, nfev: int) -> Any:
     return result
 
 
-def _begin(study: Study, x0: Any, y0: ArrayLike | None) -> list[Any]:
-    """Tell what is known of x0; the points whose values are not."""
+def _begin(notebook: Notebook, x0: Any, y0: ArrayLike | None) -> None:
+    """Tell what is known of x0; points whose values are not known are evaluated first."""
     if x0 is None:
         if y0 is not None:
             raise ValueError("y0 needs x0: give the points that the values belong to")
-        return []
-    if study.space.named:
-        points = _named(study.space, x0)
-    else:
-        points = list(np.atleast_2d(np.asarray(x0, dtype=np.float64)))
-        for point in points:
-            study.space.check(point)
-    if y0 is None:
-        return points
-    y = np.atleast_1d(np.asarray(y0, dtype=np.float64))
-    if y.shape != (len(points),):
-        raise ValueError(f"y0 must have shape ({len(points)},), one for each x0, got {y.shape}")
-    for point, value in zip(points, y, strict=True):
-        study.tell(point, value)
-    return []
+        return
+    space = notebook.study.space
+    points = _named(space, x0) if space.named else np.atleast_2d(np.asarray(x0, dtype=np.float64))
+    for point in points:
+        space.check(point)
+    values: list[float | None] = [None] * len(points)
+    if y0 is not None:
+        y = np.atleast_1d(np.asarray(y0, dtype=np.float64))
+        if y.shape != (len(points),):
+            raise ValueError(f"y0 must have shape ({len(points)},), one for each x0, got {y.shape}")
+        values = y.tolist()
+    for point, value in zip(points, values, strict=True):
+        entry = notebook.entry_of(notebook.plain(point), GIVEN if value is not None else "x0")
+        if value is None:
+            notebook.expect(entry)
+        else:
+            notebook.told(entry, value, source=GIVEN)
 
 
 def _named(space: Space, x0: Any) -> list[dict[str, Any]]:

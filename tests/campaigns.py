@@ -14,8 +14,8 @@ from typing import Any
 import psutil
 import yaml
 
-from fitbo.config.campaign import Campaign, from_dict
-from fitbo.runs.campaign import Task, tasks
+from fitbo.config.campaign import Campaign, StudyConfig, from_dict
+from fitbo.runs.study import run
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -34,8 +34,13 @@ def campaign(output: Path, **changes: Any) -> Campaign:
     return from_dict({**SMALL, "output": str(output), **changes})
 
 
-def one_task(output: Path, **changes: Any) -> Task:
-    return tasks(campaign(output, **changes))[0]
+def one_study(output: Path, **changes: Any) -> StudyConfig:
+    return campaign(output, **changes).studies()[0]
+
+
+def complete(study: StudyConfig, stop: Callable[[], bool] = lambda: False) -> bool:
+    """Run a study; whether it came to its end."""
+    return run(study, stop=stop, patience=0.0) is not None
 
 
 def write_config(output: Path, **changes: Any) -> Path:
@@ -46,11 +51,12 @@ def write_config(output: Path, **changes: Any) -> Path:
     return path
 
 
+TIMES = rb', "(seconds|elapsed|suggestion_seconds)": (\{[^{}]*\}|[0-9.e-]+)'
+
+
 def timeless(path: Path) -> bytes:
-    """A journal's bytes but for the seconds."""
-    data, found = re.subn(rb', "seconds": \{[^{}]*\}(?=\}\n)', b"", path.read_bytes())
-    assert found == max(0, data.count(b"\n") - 1), f"{path} has rows without seconds"
-    return data
+    """A journal's bytes but for what was timed."""
+    return re.sub(TIMES, b"", path.read_bytes())
 
 
 def journals(output: Path) -> dict[str, bytes]:
@@ -58,8 +64,8 @@ def journals(output: Path) -> dict[str, bytes]:
     return {str(p.relative_to(output)): timeless(p) for p in sorted(output.rglob("*.jsonl"))}
 
 
-def n_rows(path: Path) -> int:
-    return max(0, path.read_bytes().count(b"\n") - 1) if path.exists() else 0
+def n_told(path: Path) -> int:
+    return path.read_bytes().count(b'"event": "told"') if path.exists() else 0
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 60) -> Any:

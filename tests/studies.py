@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fitbo.config.study import StudyFile, load
+from fitbo.config.campaign import StudyConfig, load
+from fitbo.records.notebook import Notebook
+from fitbo.runs import study as runs
+from fitbo.runs.standing import Summary, summarise
 
 SPACE = """\
 space:
@@ -56,8 +59,21 @@ def study(tmp_path: Path, text: str = "", objective: str = PYTHON, space: str = 
     return path
 
 
-def loaded(tmp_path: Path, text: str = "", objective: str = PYTHON) -> StudyFile:
-    return load(study(tmp_path, text, objective))
+def load_study(path: Path) -> StudyConfig:
+    """The study of a file of one."""
+    (study,) = load(path).studies()
+    return study
+
+
+def loaded(tmp_path: Path, text: str = "", objective: str = PYTHON) -> StudyConfig:
+    return load_study(study(tmp_path, text, objective))
+
+
+def run(config: StudyConfig, **options: Any) -> Summary:
+    """Run a study and say how it stands."""
+    notebook = runs.run(config, **options)
+    assert isinstance(notebook, Notebook)
+    return summarise(notebook)
 
 
 def rows(tmp_path: Path, event: str | None = None) -> list[dict[str, Any]]:

@@ -1,16 +1,19 @@
-"""What the person running a campaign sees: bars on a terminal, lines in a log, a table at the end.
+"""What people see: bars and lines while studies run, tables and summaries when they are done.
 
-Progress is read off the journals, which every worker writes, wherever it runs: no messages pass.
+A campaign's progress is read off the journals, which every worker writes, wherever it runs: no
+messages pass.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from statistics import median
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console
 from rich.live import Live
@@ -25,8 +28,59 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from fitbo.report.regret import SUCCESS, Summary, quantiles
-from fitbo.runs.campaign import Task
+from fitbo.config.campaign import Campaign, StudyConfig
+
+if TYPE_CHECKING:
+    from fitbo.report.regret import Summary as Medians
+    from fitbo.runs.standing import Summary
+
+
+def say(console: Console, text: str) -> None:
+    """Print a line as it is: no markup, no colours, no breaks."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def announcement(campaign: Campaign) -> str:
+    """A file in one line."""
+    count, where = len(campaign.studies()), campaign.directory
+    if not campaign.single:
+        many = f"{count} studies" if count != 1 else "1 study"
+        return f"{campaign.name}: {many} of {campaign.budget} evaluations, in {where}"
+    size, place = campaign.all_problems[0].size, campaign.place
+    parameters = f"{size} parameter{'s' if size != 1 else ''}"
+    workers = f"{place.kind} x {place.workers}" if place.workers else place.kind
+    return (
+        f"{campaign.name}: one study of {parameters}, {campaign.budget} evaluations ({workers}), "
+        f"in {where}"
+    )
+
+
+def new_study(study: StudyConfig) -> str:
+    """That a journal is made, and where: from the working directory, which may be the wrong one."""
+    return f"new study in {study.directory.resolve()}"
+
+
+def assignment(name: str, value: Any) -> str:
+    """A parameter as ``fitbo tell --set`` takes it, quoted for a shell."""
+    from fitbo.objectives.command import written
+
+    return shlex.quote(f"{name}={written(value)}")
+
+
+def watcher(console: Console, campaign: Campaign) -> Callable[..., None]:
+    """A line for each outcome of one study."""
+    best = math.inf
+
+    def show(notebook: Any, entry: Any, outcome: Any) -> None:
+        nonlocal best
+        values = [each.value for each in notebook.outcomes if each.value is not None]
+        best = min(values, default=best)
+        what = f"failed: {outcome.reason}" if outcome.value is None else f"{outcome.value:.6g}"
+        lowest = f"  (best {best:.6g})" if best < math.inf else ""
+        done = f"[{len(notebook.outcomes)}/{campaign.budget}]"
+        say(console, f"{done} {_written(entry.point)}: {what}{lowest}")
+
+    return show
 
 
 class Display(Protocol):
@@ -36,18 +90,18 @@ class Display(Protocol):
         """Look at the journals again."""
         ...
 
-    def ended(self, task: Task, error: BaseException | None) -> None:
+    def ended(self, study: StudyConfig, error: BaseException | None) -> None:
         """A study has ended."""
         ...
 
 
 @contextmanager
-def display(tasks: Sequence[Task], console: Console, quiet: bool) -> Iterator[Display]:
+def display(studies: Sequence[StudyConfig], console: Console, quiet: bool) -> Iterator[Display]:
     """Nothing if quiet, bars on a terminal, else a line for each study that ends."""
     if quiet or not console.is_terminal:
-        yield Lines(tasks, console, quiet)
+        yield Lines(studies, console, quiet)
         return
-    bars = Bars(tasks)
+    bars = Bars(studies)
     with Live(bars.progress, console=console, refresh_per_second=4, transient=True):
         yield bars
 
@@ -55,111 +109,191 @@ def display(tasks: Sequence[Task], console: Console, quiet: bool) -> Iterator[Di
 class Lines:
     """One line for each study that ends."""
 
-    def __init__(self, tasks: Sequence[Task], console: Console, quiet: bool) -> None:
-        self.console, self.quiet, self.total, self.count = console, quiet, len(tasks), 0
+    def __init__(self, studies: Sequence[StudyConfig], console: Console, quiet: bool) -> None:
+        self.console, self.quiet, self.total, self.count = console, quiet, len(studies), 0
 
     def tick(self) -> None:
         pass
 
-    def ended(self, task: Task, error: BaseException | None) -> None:
+    def ended(self, study: StudyConfig, error: BaseException | None) -> None:
         self.count += 1
-        if self.quiet:
-            return
-        outcome = "failed" if error else _regret([glance(task.path)[1]])
-        line = f"[{self.count}/{self.total}] {task.title}: {outcome}"
-        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        if not self.quiet:
+            outcome = "failed" if error else str(Glance(study.journal).look())
+            say(self.console, f"[{self.count}/{self.total}] {study.title}: {outcome}")
+
+
+class Glance:
+    """A journal as it grows: how many outcomes it holds and the best of them so far."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.read = path, 0
+        self.count, self.best, self.minimum = 0, math.inf, math.nan
+
+    def __str__(self) -> str:
+        if self.best == math.inf:
+            return "no value yet"
+        regret = self.best - self.minimum
+        return f"best {self.best:.4g}" if math.isnan(regret) else f"regret {regret:.2g}"
+
+    def look(self) -> Glance:
+        """Read what is new, whole lines only; whoever replays the journal says what is wrong."""
+        size = self.path.stat().st_size if self.path.exists() else 0
+        if size <= self.read:
+            return self
+        with self.path.open("rb") as file:
+            file.seek(self.read)
+            whole, _, _ = file.read().rpartition(b"\n")
+        first, self.read = self.read == 0, self.read + len(whole) + bool(whole)
+        for i, line in enumerate(whole.split(b"\n") if whole else ()):
+            try:
+                row = json.loads(line)
+                if first and i == 0:
+                    minimum = row["study"]["problem"].get("minimum")
+                    self.minimum = math.nan if minimum is None else minimum
+                elif row["event"] in ("told", "failed"):
+                    self.count += 1
+                    self.best = min(self.best, row.get("f", row.get("value", math.inf)))
+            except (ValueError, KeyError, TypeError, AttributeError):
+                continue
+        return self
 
 
 class Bars:
     """One bar for the campaign and one for each study under way."""
 
-    def __init__(self, tasks: Sequence[Task]) -> None:
+    def __init__(self, studies: Sequence[StudyConfig]) -> None:
         self.progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[regret]}"),
+            TextColumn("{task.fields[best]}"),
         )
-        self.paths = {task.path: task for task in tasks}
-        self.sizes = {path: _size(path) for path in self.paths}
-        self.seen = {path: glance(path) for path in self.paths}
+        self.studies = {study.journal: study for study in studies}
+        self.seen = {path: Glance(path).look() for path in self.studies}
         self.bars: dict[Path, TaskID] = {}
         self.over: set[Path] = set()
-        total = sum(task.campaign.budget for task in tasks)
-        self.whole = self.progress.add_task("evaluations", total=total, regret="")
+        total = sum(study.campaign.budget for study in studies)
+        self.whole = self.progress.add_task("evaluations", total=total, best="")
         self._count()
 
     def tick(self) -> None:
-        grown = [
-            path
-            for path in self.paths
-            if path not in self.over and _size(path) != self.sizes[path]  # it is under way
-        ]
-        for path in grown:
-            self.sizes[path] = _size(path)
-            self.seen[path] = count, regret = glance(path)
+        grown = False
+        for path, glance in self.seen.items():
+            before = glance.read
+            if path in self.over or glance.look().read == before:
+                continue
+            grown = True
             if path not in self.bars:
-                task = self.paths[path]
-                self.bars[path] = self.progress.add_task(
-                    escape(task.title), total=task.campaign.budget, regret=""
-                )
-            self.progress.update(self.bars[path], completed=count, regret=_regret([regret]))
+                study = self.studies[path]
+                title, budget = escape(study.title), study.campaign.budget
+                self.bars[path] = self.progress.add_task(title, total=budget, best="")
+            self.progress.update(self.bars[path], completed=glance.count, best=str(glance))
         if grown:
             self._count()
 
-    def ended(self, task: Task, error: BaseException | None) -> None:
-        self.over.add(task.path)
-        self.seen[task.path] = glance(task.path)
-        if task.path in self.bars:
-            self.progress.remove_task(self.bars.pop(task.path))
+    def ended(self, study: StudyConfig, error: BaseException | None) -> None:
+        self.over.add(study.journal)
+        self.seen[study.journal].look()
+        if study.journal in self.bars:
+            self.progress.remove_task(self.bars.pop(study.journal))
         self._count()
 
     def _count(self) -> None:
         """The campaign's own bar: evaluations of all studies, and the median of their regrets."""
-        regrets = [regret for count, regret in self.seen.values() if count]
+        regrets = [g.best - g.minimum for g in self.seen.values() if g.best < math.inf]
+        known = [regret for regret in regrets if not math.isnan(regret)]
         self.progress.update(
             self.whole,
-            completed=sum(count for count, _ in self.seen.values()),
-            regret=f"median {_regret(regrets)}" if regrets else "",
+            completed=sum(g.count for g in self.seen.values()),
+            best=f"median regret {median(known):.2g}" if known else "",
         )
 
 
-def glance(path: Path) -> tuple[int, float | None]:
-    """How many evaluations a journal holds and the last one's immediate regret.
+def print_table(console: Console, rows: Sequence[Medians]) -> None:
+    """The final table: the median and quartiles of what is known best, within eighty columns."""
+    from fitbo.report.regret import SUCCESS
 
-    Only its last whole line is decoded: this is asked several times a second.
-    """
-    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
-    if len(lines) < 2:
-        return 0, None
-    try:
-        return len(lines) - 1, json.loads(lines[-1])["immediate_regret"]
-    except (ValueError, KeyError, TypeError):  # whoever replays the journal will say what is wrong
-        return len(lines) - 1, None
-
-
-def print_summary(console: Console, rows: Sequence[Summary]) -> None:
-    """The final table: the immediate regret's median and quartiles, within eighty columns."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("problem", "method"):
         table.add_column(column, overflow="fold")
     for column in ("runs", "regret", "quartiles", f"≤ {SUCCESS:g}", "s/point"):
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows:
-        low, median, high = (f"{regret:.1e}" for regret in row.immediate)
+        band, form = row.immediate, ".1e"
+        if math.isnan(band[1]):
+            band = row.simple
+        if math.isnan(band[1]):
+            band, form = row.best, ".4g"
+        low, median, high = (f"{value:{form}}" for value in band)
+        median = f"best {median}" if form == ".4g" else median
         runs = str(row.runs) if row.complete == row.runs else f"{row.complete}/{row.runs}"
-        cells = (row.problem, row.method, runs, median, f"{low}…{high}", f"{row.success:.0%}")
+        share = "" if math.isnan(row.success) else f"{row.success:.0%}"
         seconds = "n/a" if math.isnan(row.seconds) else f"{row.seconds:.2g}"
-        table.add_row(*[escape(cell) for cell in cells], seconds)
+        cells = (row.problem, row.method, runs, median, f"{low}…{high}", share, seconds)
+        table.add_row(*[escape(cell) for cell in cells])
     console.print(table)
 
 
-def _regret(regrets: Sequence[float | None]) -> str:
-    """Their median, those not known left out."""
-    known = [regret for regret in regrets if regret is not None]
-    return f"regret {quantiles(known, [0.5])[0]:.2g}" if known else "no regret yet"
+def print_studies(console: Console, campaign: Campaign, lines: Sequence[Mapping[str, Any]]) -> None:
+    """How each study of a campaign stands."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("problem", "method"):
+        table.add_column(column, overflow="fold")
+    for column in ("seed", "done", "failed", "best"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("state", overflow="fold")
+    for line in lines:
+        done = line["told"] + line["failed"]
+        state = line["stopped"] or ("unfinished" if done else "not begun")
+        state = "complete" if line["stopped"] and done >= campaign.budget else state
+        best = "" if line["best"] is None else f"{line['best']:.6g}"
+        cells = [line["problem"], line["method"], line["seed"], f"{done}/{campaign.budget}"]
+        table.add_row(*[escape(str(cell)) for cell in (*cells, line["failed"], best, state)])
+    console.print(table, highlight=False)
 
 
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
+def print_points(console: Console, points: Mapping[Any, Mapping[str, Any]]) -> None:
+    """A table of points by their numbers; where it is too wide, a line for each."""
+    names = next(iter(points.values()))
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("id", justify="right")
+    for name in names:
+        table.add_column(escape(name), justify="right")
+    for number, point in points.items():
+        table.add_row(str(number), *[escape(str(point[name])) for name in names])
+    boundless = console.options.update_width(1 << 20)
+    if console.measure(table, options=boundless).maximum <= console.width:
+        console.print(table, highlight=False)
+        return
+    for number, point in points.items():
+        say(console, f"{number}: {' '.join(assignment(*item) for item in point.items())}")
+
+
+def print_status(console: Console, campaign: Campaign, summary: Summary) -> None:
+    """Where one study stands: the best, the recommendation, eta, what is pending."""
+    failed = f", {summary.failed} failed" if summary.failed else ""
+    pending = f", {len(summary.pending)} pending" if summary.pending else ""
+    done = summary.told + summary.failed
+    say(console, f"{campaign.name}: {done} of {campaign.budget} evaluations{failed}{pending}")
+    if summary.best is not None:
+        say(console, f"best observed   {summary.best.value:.6g} at {_written(summary.best.point)}")
+    if summary.recommended is not None and summary.eta is not None:
+        found = summary.recommended
+        say(console, f"recommended     {_written(found.point)}")
+        say(console, f"  predicted     {found.mean:.6g} ± {found.deviation:.2g}")
+        low, middle, high = summary.eta
+        say(console, f"minimum (eta)   {middle:.6g}, 90% in [{low:.6g}, {high:.6g}]")
+    if summary.pending:
+        say(console, "pending:")
+        print_points(console, {entry.id: entry.point for entry in summary.pending})
+    if summary.stopped:
+        say(console, f"stopped: {summary.stopped}")
+
+
+def _written(point: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={_short(value)}" for name, value in point.items())
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

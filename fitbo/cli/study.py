@@ -1,193 +1,285 @@
-"""The commands for one study: run, status, report; by hand, those of ``fitbo.cli.notebook``."""
+"""The commands on one study, kept by hand: ask, tell, status, import, export."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
-import re
-import signal
-import sys
-import threading
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from fitbo.cli.notebook import ask, export, take_in, tell
-from fitbo.cli.study_display import announcement, newly, print_summary, say, watcher
-from fitbo.config import study as study_file
-from fitbo.config import study_build
-from fitbo.config.study import StudyFile
-from fitbo.records.journal import Busy
+from fitbo.cli.display import (
+    assignment,
+    new_study,
+    print_points,
+    print_status,
+    print_studies,
+    say,
+)
+from fitbo.cli.files import FAILED, OK, results_of
+from fitbo.config.campaign import Campaign, StudyConfig, load
 
-OK, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+if TYPE_CHECKING:
+    from fitbo.records.events import Entry
+    from fitbo.records.notebook import Notebook
+    from fitbo.runs.standing import Summary
 
-
-def register(commands: Any) -> None:
-    """Add the commands that only a study has to the parser of ``fitbo``."""
-    one = commands.add_parser("ask", help="the next points of a study, to evaluate by hand")
-    one.add_argument("study", metavar="STUDY", help="a YAML file of one study")
-    one.add_argument("-n", type=int, default=1, help="how many; they are spread out")
-    one.add_argument("--json", action="store_true", help="one JSON object a line")
-    one.set_defaults(command=ask)
-
-    two = commands.add_parser("tell", help="what came of a point of a study")
-    two.add_argument("study", metavar="STUDY", help="a YAML file of one study")
-    which = two.add_mutually_exclusive_group(required=True)
-    which.add_argument(
-        "--set",
-        nargs="+",
-        action="extend",
-        metavar="NAME=VALUE",
-        help="the point: --set alpha=0.1 beta=3",
-    )
-    which.add_argument(
-        "--id",
-        type=int,
-        help="the point by the number that ask gave it; of one told before this is a correction",
-    )
-    what = two.add_mutually_exclusive_group(required=True)
-    what.add_argument("--value", help="its value")
-    what.add_argument(
-        "--failed",
-        nargs="?",
-        const="failed",
-        metavar="REASON",
-        help="that it has no value, and why",
-    )
-    what.add_argument(
-        "--forget",
-        action="store_true",
-        help="that it will not be evaluated, or that what was told of it is withdrawn",
-    )
-    # By default -1e-3 is taken for an option, and only -0.001 for a number.
-    two._negative_number_matcher = re.compile(r"-(\d|\.\d|inf|nan)")
-    two.set_defaults(command=tell)
-
-    three = commands.add_parser("status", help="how a study stands")
-    three.add_argument("study", metavar="STUDY", help="a YAML file of one study")
-    three.add_argument("--json", action="store_true", help="as one JSON object")
-    three.set_defaults(command=status)
-
-    four = commands.add_parser("import", help="tell a study what a CSV file holds")
-    four.add_argument("study", metavar="STUDY", help="a YAML file of one study")
-    four.add_argument("table", type=Path, metavar="DATA.csv", help="columns: parameters and value")
-    four.set_defaults(command=take_in)
-
-    five = commands.add_parser("export", help="a study's points and values as CSV")
-    five.add_argument("study", metavar="STUDY", help="its YAML file, its results or its journal")
-    five.add_argument("table", type=Path, nargs="?", metavar="OUT.csv", help="left out: printed")
-    five.set_defaults(command=export)
+# Seconds to wait for another process; longest where a value that somebody measured is at stake.
+PATIENCE = {"ask": 30.0, "tell": 60.0, "import": 30.0}
 
 
-def run(options: argparse.Namespace, console: Console, errors: Console) -> int:
-    """``fitbo run`` on a study's file."""
-    from fitbo.runs import study as laboratory
+def ask(options: argparse.Namespace, console: Console, errors: Console) -> int:
+    """``fitbo ask``."""
+    from fitbo.space import Exhausted
 
-    path = Path(options.config)
-    config = study_file.load(path, options.set)
-    study_build.build_objective(config, path.parent)
-    study_build.check_objective(config, path.parent, str(path))
-    if not options.quiet:
-        say(console, announcement(config))
-        if not config.journal.exists():
-            say(errors, newly(config))
-    watch = None if options.quiet else watcher(console, config)
-    try:
-        with _told_to_end():
-            summary = laboratory.run(config, path.parent, watch=watch)
-    except Busy as error:
-        raise ValueError(f"{error}: wait until it has ended, or end it") from None
-    except KeyboardInterrupt:
-        errors.print("stopped; nothing told is lost. To go on where it stopped:")
-        errors.print(f"    {options.again}", markup=False)
-        if any(t is not threading.main_thread() and not t.daemon for t in threading.enumerate()):
-            # Functions that were given up: Python would wait for them, and the journal is closed.
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(INTERRUPTED)
-        return INTERRUPTED
-    print_summary(console, config, summary)
-    if not options.no_report and summary.told:
-        from fitbo.report.study import write_study_report
+    study = _one(options.study, "ask")
+    if options.n < 1:
+        raise ValueError(f"-n must be at least 1, got {options.n}")
+    asked = []
+    code = OK
+    with _opened(study, "ask", options, errors) as notebook:
+        try:
+            for _ in range(options.n):
+                asked.append(notebook.ask("ask"))
+        except Exhausted as error:
+            say(errors, str(error))
+            code = FAILED
+        begun = sum(entry.state != "forgotten" for entry in notebook.entries.values())
+    budget = study.campaign.budget
+    if begun > budget:
+        say(errors, f"note: the budget is {budget}, and this is evaluation {begun}")
+    if options.json:
+        for entry in asked:
+            print(json.dumps({"id": entry.id, "point": entry.point}, ensure_ascii=False))
+    elif asked:
+        print_points(console, {entry.id: entry.point for entry in asked})
+        point = " ".join(assignment(name, value) for name, value in asked[0].point.items())
+        command = f"fitbo tell {shlex.quote(options.study)}"
+        say(console, f"\nto tell: {command} --id {asked[0].id} --value Y")
+        say(console, f"     or: {command} --set {point} --value Y")
+    return code
 
-        say(console, f"report: {write_study_report(config)}")
-    failures = config.max_failures is not None and summary.failed >= config.max_failures
-    return FAILED if failures or not summary.told else OK
+
+def tell(options: argparse.Namespace, console: Console, errors: Console) -> int:
+    """``fitbo tell``."""
+    from fitbo.objectives.outcome import clip
+    from fitbo.records.table import parse_point, parse_value
+
+    study = _one(options.study, "tell")
+    # What can be wrong is found before a journal is made.
+    value = None if options.value is None else parse_value(options.value)
+    space = study.problem.build_space()
+    point = None if options.set is None else parse_point(space, _assignments(options.set))
+    if not study.journal.exists() and point is None:
+        raise ValueError(
+            f"--id must be of a point of the study, none yet, got {options.id}: "
+            f"there is no journal {study.journal.resolve()}"
+        )
+    if not study.journal.exists() and options.forget:
+        raise ValueError("--forget must be of a point that was asked for, and none was")
+    with _opened(study, "tell", options, errors) as notebook:
+        known = dict(notebook.entries)
+        if point is not None:
+            entry = notebook.entry_of(point, "tell")
+        elif options.id in known:
+            entry = known[options.id]
+        else:
+            listed = f"1 to {max(known)}" if known else "none yet"
+            raise ValueError(f"--id must be of a point of the study, {listed}, got {options.id}")
+        before = [each.id for each in known.values() if each.point == entry.point]
+        if options.forget and entry.id not in known:
+            hint = f"; to withdraw what was told of it, --id {before[-1]}" if before else ""
+            raise ValueError(f"--forget must be of a point that is pending, and this is not{hint}")
+        reason = clip(options.failed) or "failed" if options.failed is not None else None
+        note = _record(notebook, entry, value, reason)
+        left = notebook.pending()
+    if entry.id not in known:
+        note = ", a point that was not asked for"
+        if before:
+            note = f", once more at the point of {before[-1]} (--id {before[-1]} corrects that)"
+    what = "forgotten" if options.forget else ("failed" if value is None else f"{value:g}")
+    say(console, f"{entry.id}: {what}{note}; {len(left)} pending")
+    return OK
+
+
+def _record(notebook: Notebook, entry: Entry, value: float | None, reason: str | None) -> str:
+    """Write the outcome at a point, neither for forgotten; what there is to say of what it was."""
+    if entry.state in ("told", "failed"):
+        if (value, reason) == (entry.value, entry.reason):
+            return ", as it was"
+        if value is None and reason is None:
+            notebook.forget(entry)
+        else:
+            notebook.correct(entry, value, reason, source="tell")
+        was = f"{entry.value:g}" if entry.value is not None else f"failed, {entry.reason}"
+        return f", corrected: was {was.removesuffix(', failed')}"
+    if value is not None:
+        notebook.told(entry, value, source="tell")
+    elif reason is not None:
+        notebook.failed(entry, reason, source="tell")
+    elif entry.state == "pending":
+        notebook.forget(entry)
+    else:
+        return ", as it was"
+    return "" if entry.state == "pending" else ", corrected: was forgotten"
 
 
 def status(options: argparse.Namespace, console: Console, errors: Console) -> int:
-    """``fitbo status``."""
+    """``fitbo status``: of one study everything, of a campaign a line for each of its studies."""
     from fitbo.records.notebook import read_notebook
     from fitbo.runs import standing
 
-    config = study_file.load(options.study)
-    notebook = read_notebook(config)
-    summary = standing.status(notebook)
-    if not options.json:
-        if not notebook.rows:
-            say(console, f"{config.name}: nothing asked and nothing told yet")
-            return OK
-        print_summary(console, config, summary)
+    campaign = load(options.study)
+    if not campaign.single:
+        return _campaign_status(campaign, options.json, console)
+    (study,) = campaign.studies()
+    notebook = read_notebook(study)
+    if not notebook.rows and not options.json:
+        say(console, f"{campaign.name}: nothing asked and nothing told yet")
         return OK
-    best, found = summary.best, summary.recommended
-    print(
-        json.dumps(
+    summary = standing.status(notebook)
+    if options.json:
+        print(json.dumps(_plain(study, summary), ensure_ascii=False))
+    else:
+        print_status(console, campaign, summary)
+    return OK
+
+
+def _campaign_status(campaign: Campaign, as_json: bool, console: Console) -> int:
+    from fitbo.records.archive import journal_at
+    from fitbo.records.events import entries_of
+
+    lines: list[dict[str, Any]] = []
+    for study in campaign.studies():
+        try:
+            rows = journal_at(study.journal.resolve()).rows
+        except ValueError:  # not begun
+            rows = []
+        entries = entries_of(rows).values()
+        values = [entry.value for entry in entries if entry.value is not None]
+        last = rows[-1] if rows else {}
+        lines.append(
             {
-                "name": config.name,
-                "journal": str(config.journal),
-                "budget": config.budget,
-                "told": summary.told,
-                "failed": summary.failed,
-                "pending": [{"id": e.id, "point": e.point} for e in summary.pending],
-                "best": best and {"id": best.id, "point": best.point, "value": best.value},
-                "recommended": found
-                and {"point": found.point, "mean": found.mean, "deviation": found.deviation},
-                "eta": summary.eta,
-                "stopped": summary.stopped,
-            },
-            ensure_ascii=False,
+                "problem": study.problem.label,
+                "method": study.method.label,
+                "seed": study.seed,
+                "told": len(values),
+                "failed": sum(entry.state == "failed" for entry in entries),
+                "pending": sum(entry.state == "pending" for entry in entries),
+                "best": min(values, default=None),
+                "stopped": last.get("reason") if last.get("event") == "stopped" else None,
+            }
         )
+    if as_json:
+        for line in lines:
+            print(json.dumps(line, ensure_ascii=False))
+    else:
+        print_studies(console, campaign, lines)
+    return OK
+
+
+def take_in(options: argparse.Namespace, console: Console, errors: Console) -> int:
+    """``fitbo import``."""
+    from fitbo.records import table
+
+    study = _one(options.study, "import")
+    lines = table.read_table(options.table, study.problem.build_space())
+    with _opened(study, "import", options, errors) as notebook:
+        new, old = table.take_in(notebook, lines)
+    known = f"; {old} were there already" if old else ""
+    say(console, f"{new} imported{known}")
+    return OK
+
+
+def export(options: argparse.Namespace, console: Console, errors: Console) -> int:
+    """``fitbo export``: of a campaign with the columns problem, method and seed."""
+    from fitbo.records.table import export_table
+
+    path, campaign = results_of(Path(options.study))
+    if campaign is not None and campaign.single:
+        from fitbo.records.notebook import read_notebook
+
+        read_notebook(campaign.studies()[0])  # an error if the journal is another study's
+    text, count = export_table(path)
+    if options.table is None:
+        print(text, end="")
+    else:
+        part = options.table.with_name(options.table.name + ".part")
+        part.write_text(text, encoding="utf-8", newline="")
+        os.replace(part, options.table)
+        say(console, f"{count} lines to {options.table}")
+    return OK
+
+
+def _one(path: str, command: str) -> StudyConfig:
+    """The study of a file of one; of a campaign's, an error that says which file to use."""
+    campaign = load(path)
+    if campaign.single:
+        return campaign.studies()[0]
+    own = [p for p in campaign.all_problems if p.black_box]
+    where = f" such as a file with the space of {own[0].label}" if own else ""
+    raise ValueError(
+        f"{path} is a campaign of {len(campaign.studies())} studies, and {command} works on one: "
+        f"give it a file of one study,{where} that has space, method and seed at its top level"
     )
-    return OK
-
-
-def report(config: StudyFile, output: Path | None, console: Console) -> int:
-    """``fitbo report`` on a study's file or journal."""
-    from fitbo.report.study import write_study_report
-
-    say(console, f"report: {write_study_report(config, output)}")
-    return OK
-
-
-def validate(path: str, overrides: list[str], console: Console) -> int:
-    """``fitbo validate`` on a study's file."""
-    config = study_file.load(path, overrides)
-    study_build.check_objective(config, Path(path).parent, path)
-    say(console, f"{path}: {announcement(config)}")
-    return OK
 
 
 @contextmanager
-def _told_to_end() -> Iterator[None]:
-    """SIGTERM, and a terminal that is closed, as Ctrl-C, so that no program is left running."""
+def _opened(
+    study: StudyConfig, command: str, options: argparse.Namespace, errors: Console
+) -> Iterator[Notebook]:
+    """The study's notebook to write in, after waiting for other processes if need be."""
+    from fitbo.records.journal import Busy, Running
+    from fitbo.records.notebook import open_notebook
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+    def waiting() -> None:
+        say(errors, f"waiting for another process that writes {study.journal}")
 
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    for number, handler in before.items():
-        if handler is not signal.SIG_IGN:  # nohup
-            signal.signal(number, interrupt)
+    patience = PATIENCE[command]
     try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        with open_notebook(study, patience=patience, waiting=waiting) as notebook:
+            if notebook.new:
+                say(errors, new_study(study))
+            yield notebook
+    except Busy as error:
+        still = "" if isinstance(error, Running) else f" still, after {patience:g} s"
+        raise ValueError(
+            f"{error}{still}, and nothing was recorded: when it has ended, give the command again, "
+            f"{options.again}"
+        ) from None
+
+
+def _plain(study: StudyConfig, summary: Summary) -> dict[str, Any]:
+    """How a study stands, as JSON has it."""
+    best, found = summary.best, summary.recommended
+    return {
+        "name": study.campaign.name,
+        "journal": str(study.journal),
+        "budget": study.campaign.budget,
+        "told": summary.told,
+        "failed": summary.failed,
+        "pending": [{"id": e.id, "point": e.point} for e in summary.pending],
+        "best": best and {"id": best.id, "point": best.point, "value": best.value},
+        "recommended": found
+        and {"point": found.point, "mean": found.mean, "deviation": found.deviation},
+        "eta": summary.eta,
+        "stopped": summary.stopped,
+    }
+
+
+def _assignments(texts: list[str]) -> dict[str, str]:
+    """``alpha=0.1`` -> alpha, 0.1."""
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ValueError(f"--set must be NAME=VALUE, as in alpha=0.1, got {text!r}")
+        if name.strip() in pairs:
+            raise ValueError(f"--set must name {name.strip()} once, got it twice")
+        pairs[name.strip()] = value
+    return pairs

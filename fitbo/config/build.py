@@ -1,32 +1,49 @@
-"""From a configuration to the objects it describes."""
+"""From a study's configuration to the objects that run it."""
 
 from __future__ import annotations
 
-from fitbo.config.campaign import Campaign, ProblemConfig
-from fitbo.config.method import MethodConfig
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fitbo import problems
+from fitbo.config.campaign import StudyConfig
+from fitbo.config.problem import ProblemConfig
+from fitbo.decode import ConfigError
 from fitbo.entropy import BACKENDS
 from fitbo.inference.settings import Settings
-from fitbo.problems import Problem, problem
+from fitbo.objectives import CommandObjective, Objective, PythonObjective, Value
+from fitbo.objectives.command import missing
+from fitbo.objectives.python import check_signature
+from fitbo.objectives.python import load as load_function
+from fitbo.problems import Problem
+from fitbo.space import Space
+from fitbo.study import Study
 
 
-def build_problem(campaign: Campaign, config: ProblemConfig) -> Problem:
-    """The problem, with its own noise or else the campaign's."""
-    return problem(config.name, dim=config.dim, noise_std=campaign.noise(config), **config.options)
+def build_study(study: StudyConfig) -> Study:
+    """The study itself, of which nothing is known yet."""
+    return Study(build_space(study.problem), build_settings(study))
 
 
-def build_settings(
-    campaign: Campaign, problem: ProblemConfig, method: MethodConfig, seed: int
-) -> Settings:
-    """How one study of the campaign chooses; what the file leaves out is the library's default."""
-    return method_settings(
-        method, n_initial=campaign.n_initial(problem), design=campaign.initial.design, seed=seed
-    )
+def build_space(problem: ProblemConfig) -> Space:
+    """The space of a test function or of a black box."""
+    return problem.build_space() if problem.black_box else build_problem(problem).space
 
 
-def method_settings(
-    method: MethodConfig, *, n_initial: int | None, design: str, seed: int
-) -> Settings:
-    """How a study by this method chooses, given what is not the method's."""
+def build_problem(problem: ProblemConfig, noise_std: float = 0.0) -> Problem:
+    """The test function, with noise of this standard deviation."""
+    return _problem(str(problem.name), problem.dim, noise_std, tuple(problem.options.items()))
+
+
+@cache
+def _problem(name: str, dim: int, noise_std: float, options: tuple[Any, ...]) -> Problem:
+    return problems.problem(name, dim=dim, noise_std=noise_std, **dict(options))
+
+
+def build_settings(study: StudyConfig) -> Settings:
+    """How the study chooses; what the file leaves out is the library's default."""
+    method = study.method
     chosen = {
         "resolution": method.resolution,
         "etas": method.etas,
@@ -39,12 +56,54 @@ def method_settings(
     }
     return Settings(
         acquisition=method.acquisition,
-        n_initial=n_initial,
-        design=design,
+        n_initial=study.n_initial,
+        design=study.campaign.initial.design,
         n_samples=method.samples,
         surrogate=method.surrogate.kind,
         kernel=method.surrogate.kernel,
         rule=method.rule,
-        seed=seed,
+        seed=study.seed,
         **{name: value for name, value in chosen.items() if value is not None},  # type: ignore[arg-type]
     )
+
+
+def build_objective(problem: ProblemConfig) -> Objective:
+    """The black box; its relative paths are taken from its ``base``."""
+    objective = problem.objective
+    if objective is None:
+        raise ValueError(
+            f"{problem.label} has no objective to run: add one to its file, "
+            f"or use fitbo ask and fitbo tell"
+        )
+    common: dict[str, Any] = {
+        "timeout": objective.timeout,
+        "retries": objective.retries,
+        "keep": objective.keep,
+        "base": Path(problem.base or "").resolve(),
+    }
+    if objective.command is not None:
+        value = objective.value or Value()
+        return CommandObjective(objective.command, value, env=objective.env, **common)
+    return PythonObjective(
+        str(objective.python), objective.kwargs, isolate=objective.isolate, **common
+    )
+
+
+def check_objective(problem: ProblemConfig, where: str, path: str = "") -> None:
+    """A ConfigError unless the function can be called, or the program is there."""
+    objective = problem.objective
+    if objective is None:
+        return
+    base = Path(problem.base or "").resolve()
+    if objective.command is not None:
+        wrong = missing(objective.command[0], base)
+        if wrong is not None:
+            raise ConfigError(wrong, where, f"{path}objective.command[0]")
+        return
+    try:
+        target = str(objective.python)
+        function = load_function(target, str(base))
+        check_signature(function, list(problem.space or ()), list(objective.kwargs), target)
+    except ValueError as error:
+        key, _, rest = str(error).partition(" ")
+        raise ConfigError(rest, where, f"{path}objective.{key}") from None

@@ -1,166 +1,104 @@
-"""A campaign as a file describes it: problems x methods x seeds, and how they are run.
+"""A file: problems x methods x seeds, each pair with a seed one study; and how they are run.
 
     load("configs/quickstart.yaml", ["budget=50", "methods[0].samples=100"])  -> Campaign
-    to_dict(campaign)                        plain JSON types, everything resolved
-    from_dict(to_dict(campaign)) == campaign
-    differences(old, new)                    which keys of two such dicts differ, and how
+    campaign.studies()                       one ``StudyConfig`` for each problem, method and seed
+    to_dict(campaign)                        plain JSON types, of which from_dict makes it again
     json_schema()                            for editors
 
-The fields below are the keys of the file, each with its type, its bounds and its reason; how they
-are decoded, and how an error finds its line, is ``fitbo.decode``. A method's are in
-``fitbo.config.method``; those of a problem are the options of its family in
-``fitbo.problems.PROBLEMS``.
-What is None after loading is left to the library.
+A file of one study is the case of one problem, one method and one seed: it has the keys of its
+black box (``objective``, ``space``, ...), ``method`` and ``seed`` in place of the three lists. The
+fields below are the keys of the file, each with its type, its bounds and its documentation.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any
 
-from fitbo import decode, problems
-from fitbo.config.method import (
-    LABEL,
-    MOST,
-    PRINTABLE,
-    SEED,
-    Initial,
-    MethodConfig,
-    Place,
-    Workers,
-    bounded,
+from fitbo import decode
+from fitbo.config.executor import SERIAL, Executor
+from fitbo.config.method import LABEL, MOST, PRINTABLE, SEED, Initial, MethodConfig
+from fitbo.config.objective import POSITIVE
+from fitbo.config.problem import (
+    BLACK_BOX,
+    Base,
+    Constraints,
+    Minimum,
+    Objective,
+    Parameters,
+    ProblemConfig,
+    included,
 )
-from fitbo.decode import ConfigError, Key, Range, Registry, Short, check
+from fitbo.decode import ConfigError, Node, Range, Short, check
 
-
-def _family(name: str) -> tuple[str, int | None]:
-    """``ackley5`` -> ackley, 5; a name of the registry is never split."""
-    if name in problems.PROBLEMS:
-        return name, None
-    stem, digits = re.fullmatch(r"(.*?)([0-9]*)", name, re.DOTALL).groups()  # type: ignore[union-attr]
-    if stem in problems.PROBLEMS and 0 < len(digits) <= 4:
-        return stem, int(digits)
-    known = ", ".join(problems.PROBLEMS)
-    hint = decode.nearest(stem if stem else name, problems.PROBLEMS)
-    raise ValueError(
-        f"name must be one of {known}, perhaps with a dimension behind it, "
-        f"got {decode.shown(name)}{hint}"
-    )
-
-
-def _problem_keys(name: str) -> dict[str, Key]:
-    options = problems.PROBLEMS[_family(name)[0]].options
-    return {option: Key(_hint_of(option, value), value) for option, value in options.items()}
-
-
-def _hint_of(option: str, default: Any) -> Any:
-    """The hint of a problem's option, of which only the default is known."""
-    kind = type(default)
-    return bounded(option, kind) if kind in (bool, int, float, str) else Any
-
-
-@dataclass(frozen=True)
-class ProblemConfig:
-    """What is minimised; a bare name is enough: ``hartmann6``, ``ackley5``."""
-
-    name: Annotated[str, "the problem, with its dimension behind it if you like: ackley5"]
-    label: Annotated[
-        Annotated[str, LABEL] | None,
-        "its directory and its title; left out: made of name, dimension and noise",
-    ] = None
-    dim: Annotated[
-        Annotated[int, Range(1, 1000)] | None,
-        "its dimension, where it is free; left out: its usual one",
-    ] = None
-    noise_std: Annotated[
-        Annotated[float, Range(0)] | None,
-        "deviation of the noise on each observation; left out: the campaign's",
-    ] = None
-    options: dict[str, Any] = field(default_factory=dict)
-    bare: ClassVar[str] = "name"
-    registry: ClassVar[Registry] = Registry(
-        names=lambda: tuple(problems.PROBLEMS),
-        keys=_problem_keys,
-        about=lambda name: str(problems.PROBLEMS[name].description),
-        suffix="[0-9]{0,4}",
-    )
-
-    def __post_init__(self) -> None:
-        check(self)
-        family, suffix = _family(self.name)
-        if suffix is not None and self.dim not in (None, suffix):
-            raise ValueError(f"dim must be {suffix} for {self.name!r}, got {self.dim}")
-        dim = suffix if self.dim is None else self.dim
-        dim = problems.PROBLEMS[family].dim if dim is None else dim
-        decode.check_value("dim", dim, Annotated[int, Range(1, 1000)])
-        options = {**problems.PROBLEMS[family].options, **self.options}
-        for name, value in (("name", family), ("dim", dim), ("options", options)):
-            object.__setattr__(self, name, value)
-        _built(family, dim, self.noise_std or 0.0, options)
-        if self.label is None:
-            object.__setattr__(self, "label", self._default_label())
-        decode.check_value("label", self.label, Annotated[str, LABEL])
-
-    def _default_label(self) -> str:
-        usual = problems.PROBLEMS[self.name]
-        label = self.name
-        if usual.free:
-            label += str(self.dim)
-        for option, value in self.options.items():
-            if value != usual.options.get(option):
-                label += f"-{option}={value}"
-        return label + (f"-noise={self.noise_std:g}" if self.noise_std else "")
-
-
-def _built(name: str, dim: int, noise_std: float, options: dict[str, Any]) -> None:
-    """A ValueError unless the problem can be made."""
-    try:
-        problems.problem(name, dim=dim, noise_std=noise_std, **options)
-    except (TypeError, ArithmeticError, MemoryError) as error:
-        raise ValueError(f"{name} cannot be made with these options: {error}") from None
-
-
-@dataclass(frozen=True)
-class Executor(Place):
-    """Where the studies run; a bare name is the kind: ``processes``."""
-
-    kind: Annotated[
-        Literal["serial", "processes", "dask"],
-        "serial: one after another; processes: on this machine's cores; dask: on a cluster",
-    ] = "processes"
-    workers: Annotated[Workers, "studies at a time; left out: as many as cores"] = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.address is not None and self.workers is not None:
-            raise ValueError("workers must be left out with an address: that cluster has its own")
+# What may change while a study goes on: how its objective is run, and what things are called.
+CHANGEABLE = ("timeout", "retries", "keep", "isolate")
+INCIDENTAL = ("label", "minimum", "base")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Campaign:
-    """Every method on every problem from every seed, each a study with the same budget."""
+    """Every method on every problem from every seed, or one study of a black box."""
 
-    name: Annotated[str, "the directory of the results; left out: the file's name", LABEL] = (
-        "campaign"
-    )
-    problems: Annotated[tuple[ProblemConfig, ...], "what is minimised"]
-    methods: Annotated[tuple[MethodConfig, ...], "what is compared"]
+    name: Annotated[str, "the directory of the results; left out: the file's name", LABEL] = "study"
+    problems: Annotated[
+        tuple[ProblemConfig, ...] | None,
+        "what is minimised: test functions, black boxes, files of studies",
+    ] = None
+    objective: Objective = None
+    space: Parameters = None
+    constraints: Constraints = ()
+    minimum: Minimum = None
+    base: Base = None
+    methods: Annotated[
+        tuple[MethodConfig, ...] | None, "what is compared; left out: the one method"
+    ] = None
+    method: Annotated[MethodConfig | None, "how the next point is chosen; left out: fitbo"] = None
     seeds: Annotated[
-        tuple[Annotated[int, SEED], ...],
-        "repetitions: a count n for 0 .. n - 1, or a list; a seed fixes the design and all chance",
-        Short(Annotated[int, Range(1, 10_000)], lambda n: tuple(range(n))),
-    ]
+        Annotated[
+            tuple[Annotated[int, SEED], ...],
+            Short(Annotated[int, Range(1, 10_000)], lambda n: tuple(range(n))),
+        ]
+        | None,
+        "repetitions: a count n for 0 .. n - 1, or a list; left out: the one seed",
+    ] = None
+    seed: Annotated[
+        Annotated[int, SEED] | None, "determines the design and all randomness; left out: 0"
+    ] = None
     budget: Annotated[
-        int, "evaluations of each study in all, the initial design included", Range(1, MOST)
+        int,
+        "evaluations of each study in total, initial design and failures included",
+        Range(1, MOST),
     ]
     initial: Annotated[Initial, "the points evaluated first"] = field(default_factory=Initial)
     noise_std: Annotated[
-        float, "deviation of the noise, for problems that state none", Range(0)
+        float,
+        "standard deviation of the noise, for test functions that state none",
+        Range(0),
     ] = 0.0
-    executor: Annotated[Executor, "where the studies run"] = field(default_factory=Executor)
+    time_limit: Annotated[
+        Annotated[float, POSITIVE] | None,
+        "seconds that a study may run in total; after that no evaluation is started",
+    ] = None
+    target: Annotated[float | None, "a value at or below which a study is over"] = None
+    tolerance: Annotated[
+        Annotated[float, Range(0)] | None,
+        "a study is over when the expected improvement of the best further evaluation is below it",
+    ] = None
+    max_failures: Annotated[
+        Annotated[int, Range(1, MOST)] | None, "failures with which a study ends"
+    ] = None
+    executor: Annotated[
+        Executor | None,
+        "where studies run; in a file of one study, where its evaluations run; left out: "
+        "processes, and serial for one study",
+    ] = None
+    evaluations: Annotated[
+        Executor | None, "for several studies: where the evaluations of each run; left out: serial"
+    ] = None
     output: Annotated[
         str,
         "results go to <output>/<name>, from the directory that fitbo runs in, not this file's",
@@ -169,52 +107,215 @@ class Campaign:
 
     def __post_init__(self) -> None:
         check(self)
-        for name in ("problems", "methods", "seeds"):
-            if not getattr(self, name):
-                raise ValueError(f"{name} must not be empty")
-        for name in ("problems", "methods"):
+        for one, many in (("space", "problems"), ("method", "methods"), ("seed", "seeds")):
+            if getattr(self, many) == ():
+                raise ValueError(f"{many} must not be empty")
+            if getattr(self, one) is not None and getattr(self, many) is not None:
+                raise ValueError(f"{one} must be left out beside {many}: give one of the two")
+        if self.problems is None and self.space is None:
+            raise ValueError(
+                "problems must name what is minimised, or space and objective describe a black "
+                "box, got neither"
+            )
+        if not self.single:
+            for key in BLACK_BOX:
+                if getattr(self, key) not in (None, ()):
+                    raise ValueError(f"{key} must be left out beside problems: give it to one")
+        self._check_distinct()
+        self._check_places()
+        for study in self.studies()[:: len(self.all_methods)]:
+            if self.budget < study.n_initial and (not self.single or self.initial.n):
+                whose = "" if self.single else f" of {study.problem.label}"
+                raise ValueError(
+                    f"budget must be at least the initial design{whose}, {study.n_initial}, "
+                    f"got {self.budget}"
+                )
+
+    def _check_distinct(self) -> None:
+        labels = {
+            "problems": [str(problem.label) for problem in self.all_problems],
+            "methods": [str(method.label) for method in self.all_methods],
+        }
+        for name, listed in labels.items():
             first: dict[str, int] = {}  # in any case: some file systems do not distinguish it
-            for i, label in enumerate(item.label for item in getattr(self, name)):
+            for i, label in enumerate(listed):
                 j = first.setdefault(label.casefold(), i)
                 if j != i:
                     raise ValueError(
                         f"{name}[{i}].label must be unique, got {label!r} as in {name}[{j}]: "
                         f"give one of them another label"
                     )
-        places: dict[int, int] = {}
-        for i, seed in enumerate(self.seeds):
-            if places.setdefault(seed, i) != i:
+        for i, seed in enumerate(self.all_seeds):
+            if seed in self.all_seeds[:i]:
                 raise ValueError(f"seeds[{i}] must be distinct from the others, got {seed} again")
-        for problem in self.problems:
-            if self.budget < self.n_initial(problem):
+
+    def _check_places(self) -> None:
+        if self.single:
+            if len(self.studies()) > 1:
+                many = "methods" if len(self.all_methods) > 1 else "seeds"
                 raise ValueError(
-                    f"budget must be at least the initial design of {problem.label}, "
-                    f"{self.n_initial(problem)}, got {self.budget}"
+                    f"{many} must be one where space is given: put the space under problems"
                 )
+            if self.evaluations is not None:
+                raise ValueError("evaluations must be left out of one study: it has executor")
+            return
+        place = self.place
+        if place.kind == "threads":
+            raise ValueError(
+                "executor must be serial, processes or dask for studies, got threads: "
+                "evaluations may run in threads"
+            )
+        if place.address is not None and place.workers is not None:
+            raise ValueError(
+                "executor.workers must be left out with an address: that cluster has its own"
+            )
 
-    def n_initial(self, problem: ProblemConfig) -> int:
-        """Points of the initial design on a problem."""
-        return self.initial.n or 2 * (problem.dim or 1)
+    @property
+    def single(self) -> bool:
+        """Whether this is a file of one study."""
+        return self.space is not None
 
-    def noise(self, problem: ProblemConfig) -> float:
-        """Deviation of the noise on a problem: its own if stated."""
-        return self.noise_std if problem.noise_std is None else problem.noise_std
+    @cached_property
+    def all_problems(self) -> tuple[ProblemConfig, ...]:
+        """The problems, or the one black box."""
+        if self.single:
+            given = {key: getattr(self, key) for key in BLACK_BOX}
+            return (ProblemConfig(label=self.name, base=self.base, **given),)
+        return tuple(
+            replace(each, base=self.base) if each.black_box and each.base is None else each
+            for each in self.problems or ()
+        )
+
+    @cached_property
+    def all_methods(self) -> tuple[MethodConfig, ...]:
+        """The methods, or the one."""
+        return self.methods or (self.method or MethodConfig(),)
+
+    @property
+    def all_seeds(self) -> tuple[int, ...]:
+        """The seeds, or the one."""
+        return self.seeds or (self.seed or 0,)
+
+    @property
+    def place(self) -> Executor:
+        """Where studies run; in a file of one study, where its evaluations run."""
+        return self.executor or (SERIAL if self.single else Executor())
 
     @property
     def directory(self) -> Path:
         """Where the results go."""
         return Path(self.output) / self.name
 
+    def studies(self) -> list[StudyConfig]:
+        """The grid of studies, seeds outermost, so that every method has some results early."""
+        return [
+            StudyConfig(self, problem, method, seed)
+            for seed in self.all_seeds
+            for problem in self.all_problems
+            for method in self.all_methods
+        ]
+
+
+@dataclass(frozen=True)
+class StudyConfig:
+    """One study of a file: a problem, a method, a seed; the rest is its campaign's."""
+
+    campaign: Campaign
+    problem: ProblemConfig
+    method: MethodConfig
+    seed: int
+    root: Path = Path()  # what a relative output is relative to
+
+    @property
+    def title(self) -> str:
+        if self.campaign.single:
+            return self.campaign.name
+        return f"{self.problem.label} / {self.method.label} / {self.seed}"
+
+    @property
+    def directory(self) -> Path:
+        """Where its journal is: the results' folder, or that of a problem and a method in it."""
+        folder = self.root / self.campaign.directory
+        if self.campaign.single:
+            return folder
+        return folder / str(self.problem.label) / str(self.method.label)
+
+    @property
+    def stem(self) -> str:
+        """What its files are called: ``study``, or by its seed where there are several."""
+        return "study" if self.campaign.single else str(self.seed)
+
+    @property
+    def journal(self) -> Path:
+        return self.directory / f"{self.stem}.jsonl"
+
+    @property
+    def scratch(self) -> Path:
+        """Where its evaluations have their scratch directories."""
+        return self.directory / ("scratch" if self.campaign.single else f"{self.seed}.scratch")
+
+    @property
+    def evaluations(self) -> Executor:
+        """Where its evaluations run."""
+        campaign = self.campaign
+        return campaign.place if campaign.single else campaign.evaluations or SERIAL
+
+    @property
+    def n_initial(self) -> int:
+        """Points of the initial design."""
+        return self.campaign.initial.n or 2 * self.problem.size
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise of a test function: its own, or the campaign's."""
+        own = self.problem.noise_std
+        return self.campaign.noise_std if own is None else own
+
+    def described(self) -> dict[str, Any]:
+        """What the study is, as plain data for a journal's header."""
+        keys = decode.encode(self.problem)
+        if self.problem.black_box:
+            kept = {k: keys[k] for k in ("label", *BLACK_BOX)}
+            if kept["objective"] is not None:
+                stays = kept["objective"].items()
+                kept["objective"] = {k: v for k, v in stays if k not in CHANGEABLE}
+        else:
+            kept = {k: v for k, v in keys.items() if k not in (*BLACK_BOX, "base")}
+            kept["noise_std"] = self.noise_std
+        return {
+            "problem": kept,
+            "method": decode.encode(self.method),
+            "seed": self.seed,
+            "initial": {**decode.encode(self.campaign.initial), "n": self.n_initial},
+        }
+
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> Campaign:
     """The campaign of a YAML file, with ``key.path=value`` overrides; else one ConfigError."""
-    return _campaign(decode.read(path), str(path), Path(path).stem, overrides)
+    return loads(decode.read(path), str(path), overrides, Path(path).parent)
 
 
-def loads(text: str, name: str = "<string>", overrides: Sequence[str] = ()) -> Campaign:
+def loads(
+    text: str, name: str = "<string>", overrides: Sequence[str] = (), base: Path | None = None
+) -> Campaign:
     """The campaign of a YAML text; ``name`` is what errors call it."""
-    stem = Path(name).stem
-    return _campaign(text, name, stem if LABEL.admits(stem) else "campaign", overrides)
+    node = decode.parse(text, name)
+    for assignment in overrides:
+        node = decode.override(node, Campaign, assignment)
+    if isinstance(node.value, dict) and "name" not in node.value:
+        stem = Path(name).stem
+        if not LABEL.admits(stem):
+            if base is not None:
+                shown = decode.shown(stem)
+                message = f"the file's own name, {shown}, cannot be used: expected text{LABEL}"
+                raise ConfigError(message, name, "name")
+            stem = "study"
+        node = decode.with_entry(node, "name", stem)
+    if base is not None and isinstance(node.value, dict):
+        given = node.value.get("base")
+        below = given.value if given is not None and isinstance(given.value, str) else ""
+        node = decode.with_entry(node, "base", str((base / below).resolve()))
+    return _decoded(node, base or Path())
 
 
 def to_dict(campaign: Campaign) -> dict[str, Any]:
@@ -224,34 +325,20 @@ def to_dict(campaign: Campaign) -> dict[str, Any]:
 
 def from_dict(data: Any, where: str = "<dict>") -> Campaign:
     """The campaign of a dict made by ``to_dict``, validated as a file is."""
-    return _decoded(decode.nodes_of(data, where))
-
-
-def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """``methods[1].samples: was 200, is 50`` for each key at which two such dicts differ."""
-    return decode.differences(old, new)
+    return _decoded(decode.nodes_of(data, where), Path())
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a campaign's file, draft 2020-12."""
-    return decode.json_schema(Campaign, "A fitbo campaign")
+    """The JSON Schema of a file, draft 2020-12."""
+    return decode.json_schema(Campaign, "A fitbo campaign or study")
 
 
-def _campaign(text: str, source: str, name: str, overrides: Sequence[str]) -> Campaign:
-    node = decode.parse(text, source)
-    for assignment in overrides:
-        node = decode.override(node, Campaign, assignment)
-    if isinstance(node.value, dict) and "name" not in node.value:
-        if not LABEL.admits(name):
-            message = (
-                f"the file's own name, {decode.shown(name)}, cannot serve: expected text{LABEL}"
-            )
-            raise ConfigError(message, source, "name")
-        node = decode.with_entry(node, "name", name)
-    return _decoded(node)
-
-
-def _decoded(node: decode.Node) -> Campaign:
+def _decoded(node: Node, base: Path) -> Campaign:
+    """The campaign, with the problems of other files in their places."""
+    listed = node.value.get("problems") if isinstance(node.value, dict) else None
+    if listed is not None and isinstance(listed.value, list):
+        items = [included(x, base, f"problems[{i}]") for i, x in enumerate(listed.value)]
+        node = replace(node, value={**node.value, "problems": replace(listed, value=items)})
     campaign = decode.decode(node, Campaign)
     assert isinstance(campaign, Campaign)  # noqa: S101 (for the type checker)
     return campaign

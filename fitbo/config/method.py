@@ -230,26 +230,3 @@ class Initial:
 
     def __post_init__(self) -> None:
         check(self)
-
-
-Workers = Annotated[int, Range(1, 10_000)] | None
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where something runs; a bare name is the kind."""
-
-    kind: str = "serial"
-    workers: Annotated[Workers, "how many at a time; left out: as many as cores"] = None
-    address: Annotated[
-        Annotated[str, Pattern(r"[!-~]{1,400}", "1 to 400 characters, none a space")] | None,
-        "for dask: the scheduler, tcp://host:8786; left out: a cluster on this machine",
-    ] = None
-    bare: ClassVar[str] = "kind"
-
-    def __post_init__(self) -> None:
-        check(self)
-        if self.address is not None and self.kind != "dask":
-            raise ValueError(f"address must be left out: it is for dask, and this is {self.kind}")
-        if self.kind == "serial" and self.workers not in (None, 1):
-            raise ValueError(f"workers must be 1 or left out for serial, got {self.workers}")

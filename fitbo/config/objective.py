@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from fitbo import decode
@@ -160,3 +162,9 @@ class ObjectiveConfig:
             for name in ("value", "env"):
                 if getattr(self, name):
                     raise ValueError(f"{name} must be left out: it is for command, not for python")
+
+    @property
+    def title(self) -> str:
+        """A label: the function's name, or the program's."""
+        named = str(self.python).rpartition(":")[2] if self.python else Path(self.command[0]).stem  # type: ignore[index]
+        return re.sub(r"[^A-Za-z0-9._+=-]+", "-", named).strip("-._+=")[:60]

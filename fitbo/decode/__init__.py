@@ -1,22 +1,25 @@
-"""YAML text -> nodes that know their lines -> frozen dataclasses, by their type hints.
+"""YAML text -> nodes with line numbers -> frozen dataclasses, by their type hints.
+
+Imports: ``checks`` and yaml, which no other package imports; it knows no key of any file.
+Add here: another note on hints, such as ``Range``: in ``hints``, and in ``schema``.
 
     node = parse(text, "x.yaml")           a tree of Node: aliases and merge keys resolved
     node = override(node, Campaign, "methods[1].samples=50")
     decode(node, Campaign)                 the dataclass, or one ConfigError that names the key
-    encode(campaign)                       plain JSON types, of which nodes_of makes a tree again
-    json_schema(Campaign)                  what an editor needs to complete and check the file
+    encode(campaign)                       plain JSON types; nodes_of turns them into a tree again
+    json_schema(Campaign, "A campaign")    what an editor needs to complete and check the file
 
-A field's hint says all there is to know about its key: the type, and by ``Annotated`` a sentence of
-documentation (a plain string) and what else holds of the value:
+A field's hint says everything about its key: the type and, by ``Annotated``, a sentence of
+documentation (a plain string) and further rules for the value:
 
     budget: Annotated[int, "evaluations in all, the initial design included", Range(1)]
 
-The same hints serve the decoder, the schema and, by ``check(self)`` in ``__post_init__``, whoever
-builds the object in Python. Hints may be bool, int, float (finite), str, Any, Literal, unions,
+The same hints serve the decoder, the schema and, by ``check(self)`` in ``__post_init__``, objects
+built in Python. Hints may be bool, int, float (finite), str, Any, Literal, unions,
 ``tuple[T, ...]``, ``dict[str, T]`` and dataclasses. Two class variables of a dataclass extend this:
 
     bare      the key that a bare scalar stands for: ``dask`` for ``{kind: dask}``
-    registry  further keys, which depend on the name that another key holds; see ``Registry``
+    registry  further keys, which depend on the name in another key; see ``Registry``
 
 A ValueError of a constructor is placed at the key that its first word names, as in
 ``n_moments must be at least 2, got 1`` or ``methods[1].label must be unique``.
@@ -38,9 +41,8 @@ from fitbo.decode.hints import (
     keys_of,
 )
 from fitbo.decode.nodes import Node, nodes_of, parse, read, with_entry
-from fitbo.decode.override import override
 from fitbo.decode.schema import differences, encode, json_schema
-from fitbo.decode.typed import decode
+from fitbo.decode.typed import decode, override
 
 __all__ = [
     "Choice",

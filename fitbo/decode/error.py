@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, where, and in one screen."""
+"""What is wrong with a configuration and where, on one screen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SEGMENT = re.compile(r"([A-Za-z_][\w-]*)((?:\[[0-9]{1,6}\])*)")
 
 
 class ConfigError(ValueError):
-    """What is wrong with a configuration, where: ``x.yaml:12: methods[1].samples: expected ...``.
+    """An error in a configuration: ``x.yaml:12: methods[1].samples: expected ...``.
 
     where    the file and line, or the override; may be empty
     path     the key; empty for the file as a whole
@@ -24,10 +24,9 @@ class ConfigError(ValueError):
         whole = ": ".join(part for part in parts if part)
         whole = "".join(c if c.isprintable() else repr(c)[1:-1] for c in whole)
         if len(whole) > WIDTH:
-            lines = textwrap.wrap(
+            whole = textwrap.fill(
                 whole, WRAPPED, subsequent_indent="    ", max_lines=LINES, break_on_hyphens=False
             )
-            whole = "\n".join(lines)
         super().__init__(whole)
 
     def __reduce__(self) -> Any:
@@ -52,8 +51,7 @@ def path_steps(path: str, where: str = "") -> Iterator[str | int]:
     for segment in path.split("."):
         found = SEGMENT.fullmatch(segment)
         if not found:
-            raise ConfigError(
-                f"expected a path such as methods[0].samples, got {shown(path)}", where
-            )
+            message = f"expected a path such as methods[0].samples, got {shown(path)}"
+            raise ConfigError(message, where)
         yield found[1]
         yield from (int(index) for index in re.findall(r"[0-9]+", found[2]))

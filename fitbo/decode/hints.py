@@ -1,4 +1,4 @@
-"""What a type hint says of a value: its notes, whether a value fits, and how to say so in words."""
+"""What a type hint says about a value: its notes, whether a value fits, and both in words."""
 
 from __future__ import annotations
 
@@ -6,30 +6,38 @@ import dataclasses
 import math
 import re
 import types
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 from fitbo.decode.error import shown
 
+SCALARS = {  # in the words of an error, and in a JSON Schema
+    bool: ("true or false", "boolean"),
+    int: ("an integer", "integer"),
+    float: ("a finite number", "number"),
+    str: ("text", "string"),
+    types.NoneType: ("nothing", "null"),
+}
+
 
 @dataclass(frozen=True)
 class Range:
     """``least <= value <= most``."""
 
-    least: float | None = None
-    most: float | None = None
+    least: float = -math.inf
+    most: float = math.inf
 
     def admits(self, value: Any) -> bool:
-        low = self.least is None or value >= self.least
-        return low and (self.most is None or value <= self.most)
+        return bool(self.least <= value <= self.most)
 
     def __str__(self) -> str:
-        if self.least is not None and self.most is not None:
-            return f" from {self.least} to {self.most}"
-        low = f" >= {self.least}" if self.least is not None else ""
-        return low + (f" <= {self.most}" if self.most is not None else "")
+        if self.most == math.inf:
+            return f" >= {self.least}" if self.least > -math.inf else ""
+        return (
+            f" from {self.least} to {self.most}" if self.least > -math.inf else f" <= {self.most}"
+        )
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,7 @@ class Pattern:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """One of the names in a collection, which may still grow: a registry."""
+    """One of the names in a collection that may still grow: a registry."""
 
     names: Collection[str]
 
@@ -58,7 +66,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Short:
-    """Another type that a file may use, and what it stands for: a count for a list."""
+    """Another type that a file may use, and what it expands to: a count instead of a list."""
 
     hint: Any
     expand: Callable[[Any], Any]
@@ -66,7 +74,7 @@ class Short:
 
 @dataclass(frozen=True)
 class Key:
-    """One key of a mapping: the hint of its value, its default (MISSING: required) and its doc."""
+    """A key of a mapping: the hint of its value, its default (MISSING: required) and its doc."""
 
     hint: Any
     default: Any = MISSING
@@ -75,12 +83,13 @@ class Key:
 
 @dataclass(frozen=True)
 class Registry:
-    """Keys that depend on the name which the key ``by`` holds; they fill the dict ``into``.
+    """Further keys, which depend on the name in the key ``by``; they fill the dict ``into``.
 
-    names   those known
-    keys    the further keys of a name; a ValueError if there is none such
+    names   the known names
+    keys    the further keys of a name; a ValueError if the name is unknown
     suffix  a regular expression for what may follow a name, for the schema
     about   one line about a name, for the schema
+    path    a regular expression for a file that may stand in its place, for the schema
     """
 
     names: Callable[[], Sequence[str]]
@@ -89,6 +98,27 @@ class Registry:
     by: str = "name"
     into: str = "options"
     suffix: str = ""
+    path: str = ""
+
+
+class Form:
+    """A type hint taken apart.
+
+    base     the hint without ``Annotated``
+    notes    what ``Annotated`` adds
+    origin   tuple, dict, Literal, ... of a generic hint
+    item     the hint of the items of a tuple or a dict
+    arms     the members of a union; for any other hint, its base
+    names    the names that the hint allows, if it is a choice of names
+    """
+
+    def __init__(self, hint: Any) -> None:
+        self.base, *self.notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        self.origin, args = get_origin(self.base), get_args(self.base)
+        self.item = args[-1] if self.origin is dict else args[0] if args else Any
+        self.arms = args if self.origin in (Union, types.UnionType) else (self.base,)
+        chosen = (name for note in self.notes if isinstance(note, Choice) for name in note.names)
+        self.names = args if self.origin is Literal else tuple(chosen)
 
 
 def check(instance: Any) -> None:
@@ -99,66 +129,64 @@ def check(instance: Any) -> None:
 
 
 def check_value(name: str, value: Any, hint: Any) -> None:
-    """The same for one value."""
-    for path, part, wanted in _parts(name, value, hint):
-        if not fits(part, wanted):
-            raise ValueError(f"{path} must be {expected(wanted)}, got {shown(part)}")
+    """The same for one value; a tuple's items come before the tuple."""
+    f = Form(hint)
+    if f.origin is tuple and isinstance(value, tuple):
+        for i, item in enumerate(value):
+            check_value(f"{name}[{i}]", item, f.item)
+    if not fits(value, hint):
+        raise ValueError(f"{name} must be {expected(hint)}, got {shown(value)}")
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of the type a hint asks for and within what its notes allow."""
-    base, notes = unwrapped(hint)
-    arms = union_arms(base)
-    if len(arms) > 1:
-        return any(fits(value, arm) for arm in arms)
-    origin = get_origin(base)
-    if origin is Literal:
-        return isinstance(value, str) and value in get_args(base)
-    if origin is tuple:
-        ok = isinstance(value, tuple) and all(fits(x, get_args(base)[0]) for x in value)
-    elif origin is dict:
-        ok = isinstance(value, dict) and all(fits(x, get_args(base)[1]) for x in value.values())
-    elif base is float:
-        number = isinstance(value, float | int) and not isinstance(value, bool)
-        ok = number and math.isfinite(value)
-    elif base is int:
+    """Whether a value has the type that a hint asks for, and its notes admit it."""
+    f = Form(hint)
+    if len(f.arms) > 1:
+        return any(fits(value, arm) for arm in f.arms)
+    if f.origin is Literal:
+        ok = isinstance(value, str) and value in f.names
+    elif f.origin in (tuple, dict):
+        items = value.values() if isinstance(value, dict) else value
+        ok = isinstance(value, f.origin) and all(fits(x, f.item) for x in items)
+    elif f.base is float and isinstance(value, float):
+        ok = math.isfinite(value)
+    elif f.base in (int, float):
         ok = isinstance(value, int) and not isinstance(value, bool)
     else:
-        ok = base is Any or isinstance(value, base)
-    return ok and all(note.admits(value) for note in notes if hasattr(note, "admits"))
+        ok = f.base is Any or isinstance(value, f.base)
+    return ok and all(note.admits(value) for note in f.notes if hasattr(note, "admits"))
 
 
 def expected(hint: Any) -> str:
     """What a hint asks for, in words: ``an integer >= 2``."""
-    base, notes = unwrapped(hint)
-    arms = union_arms(base)
-    if len(arms) > 1:
-        return " or ".join(expected(arm) for arm in arms if arm is not type(None))
-    names = choices(hint)
-    if names:
-        return f"one of {', '.join(names)}"
-    words = {bool: "true or false", int: "an integer", float: "a finite number", str: "text"}
-    words |= {type(None): "nothing", Any: "any value"}
-    kind = {tuple: "a list", dict: "a mapping"}.get(get_origin(base), words.get(base))
-    if kind is None:
-        needed = [name for name, key in keys_of(base).items() if key.default is MISSING]
-        kind = "text or a mapping" if bare_key(base) else "a mapping"
+    f = Form(hint)
+    if len(f.arms) > 1:
+        return " or ".join(expected(arm) for arm in f.arms if arm is not types.NoneType)
+    if f.names:
+        return f"one of {', '.join(f.names)}"
+    if f.base in SCALARS:
+        kind = SCALARS[f.base][0]
+    elif dataclasses.is_dataclass(f.base):
+        needed = [name for name, key in keys_of(f.base).items() if key.default is MISSING]
+        kind = "text or a mapping" if hasattr(f.base, "bare") else "a mapping"
         kind += f" with {', '.join(needed)}" if needed else ""
-    shorts = [f"{expected(note.hint)} or " for note in notes if isinstance(note, Short)]
-    rules = [str(note) for note in notes if isinstance(note, Range | Pattern)]
+    else:
+        kind = {tuple: "a list", dict: "a mapping"}.get(f.origin, "any value")
+    shorts = [f"{expected(note.hint)} or " for note in f.notes if isinstance(note, Short)]
+    rules = [str(note) for note in f.notes if isinstance(note, Range | Pattern)]
     return "".join([*shorts, kind, *rules])
 
 
 def keys_of(kind: Any) -> dict[str, Key]:
-    """The keys of a dataclass: its fields, but for the one that a registry fills."""
-    hints, registry = hints_of(kind), getattr(kind, "registry", None)
+    """The keys of a dataclass: its fields, except the one that a registry fills."""
+    into = getattr(getattr(kind, "registry", None), "into", None)
     keys = {}
     for f in dataclasses.fields(kind):
-        if f.init and (registry is None or f.name != registry.into):
-            made = f.default_factory
-            default = made() if made is not MISSING else f.default
-            docs = [note for note in unwrapped(hints[f.name])[1] if isinstance(note, str)]
-            keys[f.name] = Key(hints[f.name], default, " ".join(docs))
+        if f.init and f.name != into:
+            hint = hints_of(kind)[f.name]
+            default = f.default if f.default_factory is MISSING else f.default_factory()
+            doc = " ".join(note for note in Form(hint).notes if isinstance(note, str))
+            keys[f.name] = Key(hint, default, doc)
     return keys
 
 
@@ -167,39 +195,3 @@ def hints_of(kind: Any) -> dict[str, Any]:
     """The hints of a dataclass's fields, notes included."""
     hints = get_type_hints(kind, include_extras=True)
     return {name: hint for name, hint in hints.items() if get_origin(hint) is not ClassVar}
-
-
-def unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A hint without ``Annotated``, and its notes."""
-    if get_origin(hint) is Annotated:
-        base, *notes = get_args(hint)
-        return base, tuple(notes)
-    return hint, ()
-
-
-def union_arms(base: Any) -> tuple[Any, ...]:
-    """The members of a union; of any other hint, itself."""
-    union = get_origin(base) in (Union, types.UnionType)
-    return get_args(base) if union else (base,)
-
-
-def choices(hint: Any) -> tuple[str, ...]:
-    """The names a hint allows, if it is a choice of names."""
-    base, notes = unwrapped(hint)
-    if get_origin(base) is Literal:
-        return get_args(base)
-    return next((tuple(note.names) for note in notes if isinstance(note, Choice)), ())
-
-
-def bare_key(kind: Any) -> str | None:
-    """The key that a bare scalar stands for where ``kind`` is wanted, if it may."""
-    return getattr(kind, "bare", None) if dataclasses.is_dataclass(kind) else None
-
-
-def _parts(path: str, value: Any, hint: Any) -> Iterator[tuple[str, Any, Any]]:
-    """A tuple's items and then itself, each with its hint; other values as they are."""
-    base, _ = unwrapped(hint)
-    if get_origin(base) is tuple and isinstance(value, tuple):
-        for i, item in enumerate(value):
-            yield f"{path}[{i}]", item, get_args(base)[0]
-    yield path, value, hint

@@ -1,14 +1,14 @@
 """YAML text to a tree of values that know their lines.
 
-PyYAML's safe loader composes the text and constructs nothing. What it would resolve by YAML 1.1 is
-resolved here: ``1e-3`` stays text (a number where one is wanted, see ``typed``), and so do ``010``,
-which it would read as eight, and ``12:30``, as 750.
+PyYAML's safe loader composes the text and constructs nothing. Scalars are resolved here and not by
+YAML 1.1: ``1e-3`` stays text (a number where one is wanted, see ``typed``), and so do ``010`` and
+``12:30``, which YAML 1.1 reads as 8 and 750.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,10 @@ import yaml
 
 from fitbo.decode.error import ConfigError, shown
 
-MAX_BYTES = 1 << 18  # PyYAML reads some 100 kB a second
+MAX_BYTES = 1 << 18  # PyYAML reads some 100 kB per second
 MAX_NODES = 20_000  # aliases expanded: ten lines of them can stand for a billion values
 MAX_DEPTH = 40
-MAX_DIGITS = 18  # a longer integer is a float: nothing here counts beyond 64 bits
+MAX_DIGITS = 18  # a longer integer becomes a float: nothing here counts beyond 64 bits
 
 TAG = "tag:yaml.org,2002:"
 INTEGER = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
@@ -36,13 +36,14 @@ TRUE = ("yes", "true", "on")
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A value and where it stands.
+    """A value and its place in a file.
 
     value   None, bool, int, float or str; a list of nodes; a dict from keys to nodes
-    keys    for a dict, where each key stands, which may be a line before its value
+    where   the file and line
+    keys    for a dict, the file and line of each key, which may precede its value
     text    a scalar as it was written
     plain   whether it was written without quotes
-    size    values in all, this one and those below
+    size    the number of values: this one and those below
     """
 
     value: Any
@@ -73,27 +74,29 @@ def read(path: str | Path) -> str:
 
 def parse(text: str, source: str, line: bool = True) -> Node:
     """The tree of a YAML text; ``line=False`` where line numbers mean nothing."""
+
+    def where(row: int) -> str:
+        return f"{source}:{row + 1}" if line else source
+
     try:
         root = yaml.compose(text, Loader=_Composer)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        where = f"{source}:{mark.line + 1}" if mark and line else source
-        parts = [part for part in (error.context, error.problem, error.note) if part]
-        hint = "; indent by spaces" if "'\\t'" in str(error.problem) else ""
-        raise ConfigError(f"not valid YAML: {', '.join(parts)}{hint}", where) from None
+        at = where(mark.line) if mark else source
+        why = ", ".join(part for part in (error.context, error.problem, error.note) if part)
+        why += "; indent by spaces" if "'\\t'" in str(error.problem) else ""
     except yaml.reader.ReaderError as error:
-        where = f"{source}:{text.count(chr(10), 0, error.position) + 1}" if line else source
-        message = f"not valid YAML: the character {chr(error.character)!r} is not allowed"
-        raise ConfigError(message, where) from None
-    except (ValueError, OverflowError) as error:  # chr() of an escape beyond Unicode, and such
-        raise ConfigError(f"not valid YAML: {error}", source) from None
-    if root is None:
-        return Node(None, f"{source}:1" if line else source)
-    return _Converter(source, line).convert(root)
+        at = where(text.count("\n", 0, error.position))
+        why = f"the character {chr(error.character)!r} is not allowed"
+    except (ValueError, OverflowError) as error:  # such as chr() of an escape beyond Unicode
+        at, why = source, str(error)
+    else:
+        return Node(None, where(0)) if root is None else _Converter(where).convert(root)
+    raise ConfigError(f"not valid YAML: {why}", at)
 
 
 def nodes_of(data: Any, where: str) -> Node:
-    """Plain data, as of a JSON file, as a tree; ``where`` serves all of it."""
+    """Plain data, as from a JSON file, as a tree with one ``where`` for all of it."""
     if isinstance(data, Mapping):
         entries = {str(key): nodes_of(value, where) for key, value in data.items()}
         return Node(entries, where, dict.fromkeys(entries, where))
@@ -105,16 +108,15 @@ def nodes_of(data: Any, where: str) -> Node:
 
 
 def with_entry(node: Node, key: str, value: Any) -> Node:
-    """A mapping with one more entry, in place of an absent one."""
+    """A mapping with one more entry."""
     entries = {**node.value, key: nodes_of(value, node.where)}
     return Node(entries, node.where, {**node.keys, key: node.where})
 
 
 class _Composer(yaml.SafeLoader):
-    """The safe loader's composer, which calls itself for each level, held to our limits."""
+    """The safe loader's composer, which calls itself for each level, within our limits."""
 
-    depth = 0
-    count = 0
+    depth = count = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         self.depth, self.count = self.depth + 1, self.count + 1
@@ -130,75 +132,66 @@ class _Composer(yaml.SafeLoader):
 class _Converter:
     """PyYAML's nodes to ours: tags checked, merge keys applied, duplicates and cycles refused."""
 
-    def __init__(self, source: str, line: bool) -> None:
-        self.source, self.line = source, line
-        self.done: dict[int, Node] = {}  # an alias is the very node it stands for
-        self.active: set[int] = set()
+    def __init__(self, where: Callable[[int], str]) -> None:
+        self.where = where
+        self.made: dict[int, Node | None] = {}  # None: not finished; an alias is the node itself
         self.entries = 0
 
-    def where(self, node: yaml.Node) -> str:
-        return f"{self.source}:{node.start_mark.line + 1}" if self.line else self.source
-
     def convert(self, node: yaml.Node) -> Node:
-        if id(node) in self.active:
-            raise ConfigError("an anchor must not contain its own alias", self.where(node))
-        if id(node) not in self.done:
-            self.active.add(id(node))
-            made = self._made(node)
-            self.active.remove(id(node))
-            self._check_size(made.size, made.where)
-            self.done[id(node)] = made
-        return self.done[id(node)]
+        where = self.where(node.start_mark.line)
+        if id(node) not in self.made:
+            self.made[id(node)] = None
+            self.made[id(node)] = self._converted(node, where)
+        made = self.made[id(node)]
+        if made is None:
+            raise ConfigError("an anchor must not contain its own alias", where)
+        _check_size(made.size, where)
+        return made
 
-    def _check_size(self, size: int, where: str) -> None:
-        if size > MAX_NODES:
-            raise ConfigError(f"expected at most {MAX_NODES} values, aliases expanded", where)
-
-    def _made(self, node: yaml.Node) -> Node:
-        where, kind = self.where(node), node.tag.removeprefix(TAG)
+    def _converted(self, node: Any, where: str) -> Node:
+        kind = node.tag.removeprefix(TAG)
         if kind not in KINDS[type(node)]:
             tag = node.tag.replace(TAG, "!!")
             raise ConfigError(f"the tag {shown(tag)} is not allowed: write plain values", where)
-        if isinstance(node, yaml.ScalarNode):
-            plain = node.style is None
-            value = _scalar(node.value, kind) if plain or kind != "str" else node.value
-            return Node(value, where, text=node.value, plain=plain)
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, where)
         if isinstance(node, yaml.SequenceNode):
             items = [self.convert(item) for item in node.value]
             return Node(items, where, size=1 + sum(item.size for item in items))
-        assert isinstance(node, yaml.MappingNode)  # noqa: S101 (for the type checker)
-        return self._mapping(node, where)
+        plain = node.style is None
+        value = _scalar(node.value, kind) if plain or kind != "str" else node.value
+        return Node(value, where, text=node.value, plain=plain)
 
     def _mapping(self, node: yaml.MappingNode, where: str) -> Node:
         own: dict[str, Node] = {}
         keys: dict[str, str] = {}
         merged: list[Node] = []
         for key, value in node.value:
-            at = self.where(key)
+            at = self.where(key.start_mark.line)
             if not isinstance(key, yaml.ScalarNode):
                 raise ConfigError("expected a name as a key, got a list or a mapping", at)
             if key.tag == TAG + "merge":
-                merged += self._sources(value, at)
+                source = self.convert(value)
+                sources = source.value if isinstance(source.value, list) else [source]
+                if not all(isinstance(one.value, dict) for one in sources):
+                    raise ConfigError("expected a mapping or a list of mappings to merge by <<", at)
+                merged += sources
             elif key.value in own:
-                first = keys[key.value].rpartition(":")[2]
-                hint = f", first on line {first}" if self.line else ""
+                first = keys[key.value]
+                hint = f", first on line {first.rpartition(':')[2]}" if first != at else ""
                 raise ConfigError(f"the key {shown(key.value)} is given twice{hint}", at)
             else:
                 own[key.value], keys[key.value] = self.convert(value), at
         for source in merged:  # what is written here wins, then the earlier source
-            for name, value in source.value.items():
-                if name not in own:
-                    own[name], keys[name] = value, source.keys[name]
-        self.entries += len(own)  # merges copy, so each adds to what is held
-        self._check_size(self.entries, where)
+            own, keys = {**own, **source.value, **own}, {**keys, **source.keys, **keys}
+        self.entries += len(own)  # a merge copies, so its entries count again
+        _check_size(self.entries, where)
         return Node(own, where, keys, size=1 + sum(child.size for child in own.values()))
 
-    def _sources(self, value: yaml.Node, at: str) -> list[Node]:
-        source = self.convert(value)
-        sources = source.value if isinstance(source.value, list) else [source]
-        if not all(isinstance(one.value, dict) for one in sources):
-            raise ConfigError("expected a mapping or a list of mappings to merge by <<", at)
-        return list(sources)
+
+def _check_size(size: int, where: str) -> None:
+    if size > MAX_NODES:
+        raise ConfigError(f"expected at most {MAX_NODES} values, aliases expanded", where)
 
 
 def _scalar(text: str, kind: str) -> Any:
@@ -216,14 +209,14 @@ def _scalar(text: str, kind: str) -> Any:
 
 
 def number(node: Node) -> Any:
-    """A scalar's value, which for ``1e-3``, text to YAML 1.1, is a number if it has no quotes."""
+    """A scalar's value; ``1e-3`` without quotes, which is text to YAML 1.1, is a number."""
     if isinstance(node.value, str) and node.plain and NUMBER.fullmatch(node.value):
         return float(node.value.replace("_", ""))
     return node.value
 
 
 def plain(node: Node) -> Any:
-    """A tree as lists, dicts and scalars, ``1e-3`` being a number."""
+    """A tree as lists, dicts and scalars; ``1e-3`` is a number."""
     if isinstance(node.value, dict):
         return {key: plain(value) for key, value in node.value.items()}
     if isinstance(node.value, list):

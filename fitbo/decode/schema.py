@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import MISSING
-from typing import Any, get_args, get_origin
+from itertools import zip_longest
+from types import NoneType
+from typing import Any
 
 from fitbo.decode.error import join, shown
-from fitbo.decode.hints import (
-    Key,
-    Pattern,
-    Range,
-    Short,
-    bare_key,
-    choices,
-    keys_of,
-    union_arms,
-    unwrapped,
-)
+from fitbo.decode.hints import SCALARS, Form, Key, Pattern, Range, Short, keys_of
 
 
 def encode(value: Any) -> Any:
-    """Plain JSON types, keys in the order of the fields, a registry's options among them."""
+    """Plain JSON types; the keys are the fields in order, with a registry's options inline."""
     if dataclasses.is_dataclass(value):
         registry = getattr(value, "registry", None)
         plain: dict[str, Any] = {}
@@ -42,9 +35,8 @@ def differences(old: Any, new: Any, path: str = "") -> list[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         pairs = [(join(path, k), old.get(k, MISSING), new.get(k, MISSING)) for k in old | new]
     elif isinstance(old, list) and isinstance(new, list):
-        n = max(len(old), len(new))
-        longer = [[*side, *[MISSING] * (n - len(side))] for side in (old, new)]
-        pairs = [(f"{path}[{i}]", a, b) for i, (a, b) in enumerate(zip(*longer, strict=True))]
+        longest = zip_longest(old, new, fillvalue=MISSING)
+        pairs = [(f"{path}[{i}]", a, b) for i, (a, b) in enumerate(longest)]
     elif old == new and isinstance(old, bool) == isinstance(new, bool):
         return []
     else:
@@ -56,33 +48,30 @@ def differences(old: Any, new: Any, path: str = "") -> list[str]:
 def json_schema(kind: Any, title: str) -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the files that ``decode(..., kind)`` accepts.
 
-    It states what can be stated key by key: what depends on several keys is left to the decoder.
+    It states what holds key by key; rules over several keys are left to the decoder.
     """
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
     return head | _schema(kind)
 
 
 def _schema(hint: Any) -> dict[str, Any]:
-    base, notes = unwrapped(hint)
-    arms = union_arms(base)
-    if len(arms) > 1:
-        schema: dict[str, Any] = {"anyOf": [_schema(arm) for arm in arms]}
-    elif choices(hint):
-        schema = {"enum": list(choices(hint))}
-    elif dataclasses.is_dataclass(base):
-        schema = _dataclass_schema(base)
-    elif get_origin(base) is tuple:
-        schema = {"type": "array", "items": _schema(get_args(base)[0])}
-    elif get_origin(base) is dict:
-        schema = {"type": "object", "additionalProperties": _schema(get_args(base)[1])}
+    f = Form(hint)
+    if len(f.arms) > 1:
+        schema: dict[str, Any] = {"anyOf": [_schema(arm) for arm in f.arms]}
+    elif f.names:
+        schema = {"enum": list(f.names)}
+    elif dataclasses.is_dataclass(f.base):
+        schema = _dataclass_schema(f.base)
+    elif f.origin is tuple:
+        schema = {"type": "array", "items": _schema(f.item)}
+    elif f.origin is dict:
+        schema = {"type": "object", "additionalProperties": _schema(f.item)}
     else:
-        names = {bool: "boolean", int: "integer", float: "number", str: "string"}
-        names[type(None)] = "null"
-        schema = {"type": names[base]} if base in names else {}
-    for note in notes:
+        schema = {"type": SCALARS[f.base][1]} if f.base in SCALARS else {}
+    for note in f.notes:
         if isinstance(note, Range):
             limits = {"minimum": note.least, "maximum": note.most}
-            schema |= {name: limit for name, limit in limits.items() if limit is not None}
+            schema |= {name: limit for name, limit in limits.items() if math.isfinite(limit)}
         elif isinstance(note, Pattern):
             schema["pattern"] = f"^(?:{note.regex})$"
         elif isinstance(note, Short):
@@ -91,12 +80,13 @@ def _schema(hint: Any) -> dict[str, Any]:
 
 
 def _dataclass_schema(kind: Any) -> dict[str, Any]:
-    keys, registry, bare = keys_of(kind), getattr(kind, "registry", None), bare_key(kind)
+    keys, registry = keys_of(kind), getattr(kind, "registry", None)
+    bare = getattr(kind, "bare", None)
     if registry is None:
         whole = _object_schema(keys)
         name = _schema(_given(keys[bare].hint)) if bare else {}
     else:
-        # No name holds a character that means something in a regular expression.
+        # The names contain no special characters of regular expressions.
         names = {name: f"^{name}{registry.suffix}$" for name in registry.names()}
         variants = []
         for known, pattern in names.items():
@@ -106,18 +96,23 @@ def _dataclass_schema(kind: Any) -> dict[str, Any]:
             if known != keys[registry.by].default:
                 variant["required"] = sorted({*variant["required"], registry.by})
             variants.append({"description": registry.about(known)} | variant)
+        if keys[registry.by].default is None:  # it may do without a name
+            unnamed = _object_schema(keys)
+            unnamed["properties"][registry.by] = {"type": "null"}
+            variants.append(unnamed)
         whole = {"anyOf": variants}
         name = {"enum": list(names)}
         if registry.suffix:
-            name = {"anyOf": [name, {"type": "string", "pattern": "|".join(names.values())}]}
+            patterns = [*names.values(), *([registry.path] if registry.path else [])]
+            name = {"anyOf": [name, {"type": "string", "pattern": "|".join(patterns)}]}
     whole = {"description": (kind.__doc__ or "").strip().split("\n")[0]} | whole
     return {"oneOf": [name, whole]} if bare else whole
 
 
 def _given(hint: Any) -> Any:
-    """The hint of an optional key, of which nothing but None is taken away."""
-    arms = union_arms(unwrapped(hint)[0])
-    given = [arm for arm in arms if arm is not type(None)]
+    """The hint of a key where it is given: ``X`` for ``X | None``."""
+    arms = Form(hint).arms
+    given = [arm for arm in arms if arm is not NoneType]
     return given[0] if len(given) == 1 < len(arms) else hint
 
 

@@ -1,80 +1,65 @@
-"""Nodes to dataclasses, by their type hints."""
+"""Nodes to dataclasses, by their type hints; ``override`` puts in a value beforehand."""
 
 from __future__ import annotations
 
 import dataclasses
+import types
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING
-from typing import Any, NoReturn, Union, get_args, get_origin
+from typing import Any, NoReturn, Union
 
 from fitbo.checks import nearest
 from fitbo.decode.error import ConfigError, join, path_steps, shown
-from fitbo.decode.hints import (
-    Key,
-    Registry,
-    Short,
-    bare_key,
-    choices,
-    expected,
-    fits,
-    keys_of,
-    union_arms,
-    unwrapped,
-)
-from fitbo.decode.nodes import Node, number, plain
+from fitbo.decode.hints import Form, Key, Registry, Short, expected, fits, keys_of
+from fitbo.decode.nodes import Node, number, parse, plain
 
 
 def decode(node: Node, hint: Any, path: str = "") -> Any:
-    """The value that a node stands for where ``hint`` is expected, or a ConfigError at ``path``."""
-    base, notes = unwrapped(hint)
-    for note in notes:
-        if isinstance(note, Short) and not isinstance(node.value, list | dict):
-            if _holds(node, note.hint):
-                return note.expand(decode(node, note.hint, path))
+    """The value of a node where ``hint`` is expected, or a ConfigError at ``path``."""
+    f, value = Form(hint), node.value
+    short = next((note for note in f.notes if isinstance(note, Short)), None)
+    if short and not isinstance(value, list | dict):
+        if not _holds(node, short.hint):
             _refuse(node, hint, path)
-    arms = union_arms(base)
-    if len(arms) > 1:
-        return _decode_union(node, arms, path)
-    if dataclasses.is_dataclass(base):
-        return _decode_dataclass(node, base, path)
-    if get_origin(base) is tuple:
-        if not isinstance(node.value, list):
-            _refuse(node, hint, path)
-        item = get_args(base)[0]
-        value: Any = tuple(decode(x, item, f"{path}[{i}]") for i, x in enumerate(node.value))
-    elif get_origin(base) is dict:
-        if not isinstance(node.value, dict):
-            _refuse(node, hint, path)
-        item = get_args(base)[1]
-        value = {k: decode(x, item, join(path, k)) for k, x in node.value.items()}
-    else:
-        value = plain(node) if base is Any else node.value
-        if base is float and not isinstance(value, bool):
-            value = number(node)
-            value = float(value) if isinstance(value, int) else value
+        return short.expand(decode(node, short.hint, path))
+    if len(f.arms) > 1:
+        return _decode_union(node, f.arms, path)
+    if dataclasses.is_dataclass(f.base):
+        return _decode_dataclass(node, f.base, path)
+    if f.origin is tuple and isinstance(value, list):
+        value = tuple(decode(x, f.item, f"{path}[{i}]") for i, x in enumerate(value))
+    elif f.origin is dict and isinstance(value, dict):
+        value = {k: decode(x, f.item, join(path, k)) for k, x in value.items()}
+    elif f.base is Any:
+        value = plain(node)
+    elif f.base is float and not isinstance(value, bool):
+        value = number(node)
+        value = float(value) if isinstance(value, int) else value
     if not fits(value, hint):
         _refuse(node, hint, path)
     return value
 
 
 def _decode_union(node: Node, arms: Sequence[Any], path: str) -> Any:
-    if node.value is None and type(None) in arms:
+    """By the first member that is of the node's kind and takes it; else the first one's error."""
+    if node.value is None and types.NoneType in arms:
         return None
-    arms = [arm for arm in arms if arm is not type(None)]
+    arms = [arm for arm in arms if arm is not types.NoneType]
     able = [arm for arm in arms if _holds(node, arm)]
     if not able and len(arms) > 1:
         _refuse(node, Union[tuple(arms)], path)  # noqa: UP007
-    failure = None
+    errors = []
     for arm in able or arms:
         try:
             return decode(node, arm, path)
         except ConfigError as error:
-            failure = failure or error
-    raise failure or AssertionError("a union has an arm")
+            errors.append(error)
+    raise errors[0]
 
 
 def _decode_dataclass(node: Node, kind: Any, path: str) -> Any:
-    bare, registry = bare_key(kind), getattr(kind, "registry", None)
+    bare, registry = getattr(kind, "bare", None), getattr(kind, "registry", None)
     inner = node
     if bare and node.value is not None and not isinstance(node.value, list | dict):
         inner = Node({bare: node}, node.where, {bare: node.where})
@@ -84,34 +69,30 @@ def _decode_dataclass(node: Node, kind: Any, path: str) -> Any:
     def place(name: str) -> str:
         return path if inner is not node and name == bare else join(path, name)
 
-    keys = keys_of(kind)
+    given, keys = inner.value, keys_of(kind)
     every = dict(keys)
-    if registry is not None:
+    if registry:
         every |= _registered(inner, keys[registry.by], registry, place)
-    for name in inner.value:
+    for name in given:
         if name not in every:
             hint = nearest(name, every)
-            by = registry.by if registry is not None else name
-            if not hint and by not in inner.value and keys[by].default is MISSING:
-                break  # whose key it would be is not known: that name is what is missing
+            by = registry.by if registry else name
+            if not hint and by not in given and keys[by].default is MISSING:
+                break  # whether it is unknown depends on a name, whose absence is reported below
             hint = hint or f"; expected one of {', '.join(every)}"
             raise ConfigError(f"unknown key{hint}", inner.keys[name], join(path, name))
     for name, key in every.items():
-        if key.default is MISSING and name not in inner.value:
+        if key.default is MISSING and name not in given:
             message = f"this key is missing: expected {expected(key.hint)}"
             raise ConfigError(message, inner.where, join(path, name))
-    values = {
-        name: decode(inner.value[name], key.hint, place(name))
-        if name in inner.value
-        else key.default
-        for name, key in every.items()
-    }
-    if registry is not None:
+    values = {name: key.default for name, key in every.items()}
+    values |= {n: decode(given[n], k.hint, place(n)) for n, k in every.items() if n in given}
+    if registry:
         values[registry.into] = {n: values.pop(n) for n in every if n not in keys}
     try:
         return kind(**values)
     except ValueError as error:
-        raise _placed(error, inner, set(every), path, place) from None
+        raise _placed(error, inner, every, path, place) from None
 
 
 def _registered(
@@ -134,55 +115,85 @@ def _placed(
     error: ValueError, node: Node, keys: Collection[str], path: str, place: Callable[[str], str]
 ) -> ConfigError:
     """A constructor's error at the key that its first word names, on that key's line."""
-    message = str(error)
-    word, _, rest = message.partition(" ")
+    word, _, rest = str(error).partition(" ")
     try:
-        first, *others = path_steps(word)
+        steps = list(path_steps(word))
     except ConfigError:
-        first, others = "", []
+        steps = [""]
+    first = str(steps[0])
     if first not in keys:
-        return ConfigError(message, node.where, path)
-    deepest = node
-    for step in (first, *others):
-        if not isinstance(deepest.value, dict if isinstance(step, str) else list):
-            break
-        if isinstance(step, str) and step not in deepest.value:
-            break
-        below: Any = deepest.value
-        deepest = below[step]
-    return ConfigError(rest, deepest.where, place(str(first)) + word.removeprefix(str(first)))
+        return ConfigError(str(error), node.where, path)
+    with suppress(KeyError, IndexError, TypeError):  # down to where the file ends
+        for step in steps:
+            below: Any = node.value if isinstance(node.value, dict | list) else {}
+            node = below[step]
+    return ConfigError(rest, node.where, place(first) + word.removeprefix(first))
 
 
 def _refuse(node: Node, hint: Any, path: str) -> NoReturn:
     """Raise what is wrong with a node that does not hold what ``hint`` wants."""
-    names, value, tail = choices(hint), node.value, ""
-    wants_text = bool(names) or str in union_arms(unwrapped(hint)[0])
+    f, value, tail = Form(hint), node.value, ""
     if value is None:
         got = "nothing"
     elif isinstance(value, list | dict):
         got = "a list" if isinstance(value, list) else "a mapping"
-    elif isinstance(value, bool | int | float) and wants_text and node.plain:
+    elif isinstance(value, bool | int | float) and (f.names or str in f.arms) and node.plain:
         kind = "the boolean" if isinstance(value, bool) else "the number"
         got, tail = f"{kind} {node.text[:40]}", f": put it in quotes, '{node.text[:40]}'"
     else:
-        # As it was written: of a YAML file 1e400 and not inf, on and not True.
+        # As it was written: from a YAML file 1e400 and not inf, on and not True.
         got = shown(value) if isinstance(value, str) or not node.plain else node.text[:60]
-    if names and isinstance(value, str):
-        tail = nearest(value, names)
+    if f.names and isinstance(value, str):
+        tail = nearest(value, f.names)
     elif expected(hint) == "a list" and node.plain and value is not None:
         tail = f": write [{node.text[:40]}]"
     raise ConfigError(f"expected {expected(hint)}, got {got}{tail}", node.where, path)
 
 
 def _holds(node: Node, hint: Any) -> bool:
-    """Whether a node is of the kind a hint wants, its value apart."""
-    base, value = unwrapped(hint)[0], node.value
+    """Whether a node is of the kind that a hint wants, whatever its value."""
+    f, value = Form(hint), node.value
     if isinstance(value, dict):
-        return dataclasses.is_dataclass(base) or get_origin(base) is dict or base is Any
+        return dataclasses.is_dataclass(f.base) or f.origin is dict or f.base is Any
     if isinstance(value, list):
-        return get_origin(base) is tuple or base is Any
-    if dataclasses.is_dataclass(base):
-        return bare_key(base) is not None and value is not None
-    if base is float and isinstance(value, str):
-        return isinstance(number(node), float)
-    return fits(value, base)
+        return f.origin is tuple or f.base is Any
+    if dataclasses.is_dataclass(f.base):
+        return hasattr(f.base, "bare") and value is not None
+    return fits(number(node) if f.base is float else value, f.base)
+
+
+def override(node: Node, kind: Any, assignment: str) -> Node:
+    """The tree with ``key.path=value`` put in, the value read as YAML; absent keys are made."""
+    where = f"--set {assignment if len(assignment) <= 80 else assignment[:77] + '...'}"
+    path, equals, text = assignment.partition("=")
+    if not equals:
+        raise ConfigError("expected key.path=value, as in methods[0].samples=50", where)
+    steps = list(path_steps(path.strip(), where))
+    return _put(node, steps, parse(text, where, line=False), kind, "")
+
+
+def _put(node: Node, steps: Sequence[str | int], value: Node, hint: Any, path: str) -> Node:
+    if not steps:
+        return value
+    (step, *rest), arms = steps, [Form(arm) for arm in Form(hint).arms]
+    items = {arm.origin: arm.item for arm in arms}
+    if isinstance(step, int):
+        n = len(node.value) if isinstance(node.value, list) else None
+        if n is None or step >= n:
+            state = "is not a list in the file" if n is None else f"has length {n}, counted from 0"
+            raise ConfigError(f"no such item: {path} {state}", value.where, f"{path}[{step}]")
+        listed = list(node.value)
+        listed[step] = _put(listed[step], rest, value, items.get(tuple, Any), f"{path}[{step}]")
+        return dataclasses.replace(node, value=listed)
+    kind: Any = next((arm.base for arm in arms if dataclasses.is_dataclass(arm.base)), None)
+    entries = {} if node.value is None else node.value
+    if hasattr(kind, "bare") and not isinstance(entries, list | dict):
+        entries = {kind.bare: node}
+    if not isinstance(entries, dict):
+        raise ConfigError(f"expected a mapping to set {step!r} in", value.where, path)
+    known = keys_of(kind) if kind else {}
+    below = known[step].hint if step in known else items.get(dict, Any)
+    absent = Node(None, value.where)
+    child = _put(entries.get(step, absent), rest, value, below, join(path, step))
+    where = {key: node.keys.get(key, node.where) for key in entries} | {step: value.where}
+    return Node({**entries, step: child}, node.where, where)

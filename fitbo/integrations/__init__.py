@@ -1,5 +1,5 @@
-"""fitbo inside other people's tools; each package needs the extra of its name.
+"""fitbo inside other tools; each package needs the extra of its name, as in ``fitbo[optuna]``.
 
-Imports: the optimiser and ``study``, and the tool in question.
+Imports: the optimiser, ``study`` and the tool in question, which no other package imports.
 Add here: one package per tool.
 """

@@ -1,9 +1,12 @@
-"""Black boxes of the user's own: a Python function or a program, evaluated without surprises.
+"""Black boxes of the user: Python functions and programs, evaluated so that any failure is data.
 
-    evaluate(objective, point, seed, scratch) -> Outcome      a value, or the reason of a failure
+Imports: ``checks`` and ``decode`` only; no numpy, so that a child process starts quickly.
+Add here: one file per kind of black box, a frozen dataclass that satisfies ``Objective``.
 
-``python.PythonObjective`` calls a function by its name, ``command.CommandObjective`` runs a program
-in a directory and a process group of its own and finds its value as ``value.Value`` says.
+    evaluate(objective, point, seed, scratch) -> Outcome      a value, or the reason for a failure
+
+``python.PythonObjective`` calls a function by its name. ``command.CommandObjective`` runs a program
+in its own directory and process group, and reads its value as ``value.Value`` says.
 """
 
 from fitbo.objectives.command import CommandObjective

@@ -1,17 +1,17 @@
-"""A program as an objective: arguments with placeholders, no shell, a directory of its own.
+"""A program as an objective: arguments with placeholders, no shell, its own working directory.
 
     CommandObjective(("./simulate", "--alpha", "{alpha}", "--seed", "{seed}"), base=Path("."))
 
 Placeholders are the parameters' names and
 
-    {seed}      a number of this evaluation's own, the same when it is repeated
+    {seed}      the seed of this evaluation, the same when it is repeated
     {scratch}   the working directory: new, with point.json, pid, stdout and stderr only
     {point}     ``point.json``, which holds the parameters as a JSON object
     {study}     the directory of the study's file
     {python}    the interpreter that runs fitbo
 
-``{{`` and ``}}`` are braces. A program's relative path (one with a slash) is taken from the study's
-file; a bare name is looked for on the PATH.
+``{{`` and ``}}`` are braces. A relative path of a program (one with a slash) starts from the
+study's file; a bare name is looked up on the PATH.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fitbo.decode import nearest
+from fitbo.checks import nearest
 from fitbo.objectives.process import run_program
 from fitbo.objectives.value import Value
 
@@ -35,7 +35,7 @@ TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 @dataclass(frozen=True)
 class CommandObjective:
-    """A program that is told a point by its arguments and leaves a value behind."""
+    """A program that receives the point in its arguments and leaves its value in its output."""
 
     command: tuple[str, ...]
     value: Value = field(default_factory=Value)
@@ -49,13 +49,8 @@ class CommandObjective:
         scratch = scratch.resolve()
         data = scratch / "point.json"
         data.write_text(json.dumps(dict(point), allow_nan=False) + "\n", encoding="utf-8")
-        known = {name: written(value) for name, value in point.items()} | {
-            "seed": str(seed),
-            "scratch": str(scratch),
-            "point": str(data),
-            "study": str(self.base.resolve()),
-            "python": sys.executable,
-        }
+        provided = (seed, scratch, data, self.base.resolve(), sys.executable)
+        known = dict(point) | dict(zip(PROVIDED, provided, strict=True))
         command = [fill(argument, known) for argument in self.command]
         command[0] = located(command[0], self.base)
         env = {name: fill(text, known) for name, text in self.env.items()}
@@ -64,21 +59,19 @@ class CommandObjective:
 
 
 def written(value: Any) -> str:
-    """A parameter's value as an argument: numbers to the last digit, true and false as in JSON."""
+    """A value as an argument: numbers with all their digits, true and false as in JSON."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def located(program: str, base: Path) -> str:
-    """The program's path: relative ones are taken from ``base``."""
+    """The program's path; a relative one starts from ``base``."""
     return str((base / program).resolve()) if "/" in program else program
 
 
 def missing(program: str, base: Path) -> str | None:
-    """Why a program cannot be started, if that is plain now."""
-    if "{" in program:
-        return None
+    """Why a program cannot be started, if that is known beforehand."""
     path = located(program, base)
-    if shutil.which(path) is not None:
+    if "{" in program or shutil.which(path) is not None:
         return None
     if "/" not in program:
         return f"there is no program {program!r} on the PATH: if it is a file, write ./{program}"
@@ -87,34 +80,26 @@ def missing(program: str, base: Path) -> str | None:
     return f"there is no file {path}"
 
 
-def fill(text: str, known: Mapping[str, str]) -> str:
-    """The text with its placeholders replaced."""
-    return "".join(known[part] if named else part for part, named in tokens(text))
-
-
 def check_placeholders(text: str, parameters: Collection[str]) -> set[str]:
-    """The names that a text uses; a ValueError about one that is unknown."""
-    names = {part for part, named in tokens(text) if named}
+    """The names that a text uses; a ValueError about an unknown one, or about a lone brace."""
+    names = {match[1].strip() for match in TOKEN.finditer(text) if match[1] is not None}
+    fill(text, dict.fromkeys(names))
     every = [*parameters, *PROVIDED]
-    for name in sorted(names):
-        if name not in every:
-            hint = nearest(name, every) or f"; expected one of {', '.join(every)}"
-            raise ValueError(f"there is no parameter for the placeholder {{{name}}}{hint}")
+    for name in sorted(names - set(every)):
+        hint = nearest(name, every) or f"; expected one of {', '.join(every)}"
+        raise ValueError(f"there is no parameter for the placeholder {{{name}}}{hint}")
     return names
 
 
-def tokens(text: str) -> Iterator[tuple[str, bool]]:
-    """The pieces of a text, each with whether it is a placeholder's name."""
-    end = 0
-    for match in TOKEN.finditer(text):
-        yield text[end : match.start()], False
-        end = match.end()
+def fill(text: str, known: Mapping[str, Any]) -> str:
+    """The text with its placeholders replaced, and ``{{`` by ``{``."""
+
+    def replaced(match: re.Match[str]) -> str:
         if match[0] in ("{{", "}}"):
-            yield match[0][0], False
-        elif match[1] is None:
-            raise ValueError(
-                f"there is a lone brace at {text[match.start() :][:20]!r}: write {match[0] * 2}"
-            )
-        else:
-            yield match[1].strip(), True
-    yield text[end:], False
+            return match[0][0]
+        if match[1] is None:
+            at = text[match.start() :][:20]
+            raise ValueError(f"there is a lone brace at {at!r}: write {match[0] * 2}")
+        return written(known[match[1].strip()])
+
+    return TOKEN.sub(replaced, text)

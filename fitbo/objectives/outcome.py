@@ -1,17 +1,19 @@
-"""What an evaluation of a black box came to: a finite number, or the reason why there is none.
+"""The outcome of an evaluation: a finite number, or the reason why there is none.
 
 A failure is data. Whatever goes wrong in a user's function or program, ``evaluate`` returns an
-``Outcome`` that says so in one line; only Ctrl-C passes through it.
+``Outcome`` that gives the reason in one line; only Ctrl-C passes through.
 """
 
 from __future__ import annotations
 
 import math
 import numbers
+import shutil
 import threading
 import time
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -19,11 +21,11 @@ from typing import Any, Protocol
 
 LONGEST_REASON = 300
 
-ending = threading.Event()  # set when the study is being stopped: no attempt begins any more
+ending = threading.Event()  # set while the study is being stopped: no further attempt begins
 
 
 class Failed(Exception):
-    """An evaluation has no value; the text is the reason. A function may raise it, as any other."""
+    """An evaluation has no value; the text is the reason. A user's function may raise it too."""
 
 
 class Objective(Protocol):
@@ -32,21 +34,18 @@ class Objective(Protocol):
     @property
     def retries(self) -> int:
         """Further attempts after one that failed."""
-        ...
 
     @property
     def keep(self) -> bool:
         """Whether scratch directories are kept after success too."""
-        ...
 
     def __call__(self, point: Mapping[str, Any], seed: int, scratch: Path) -> float:
-        """The value at a point; ``scratch`` is an empty directory of this attempt's own."""
-        ...
+        """The value at a point; ``scratch`` is an empty directory for this attempt only."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """value or reason, of which one is None; ``kept`` are the directories left to look at."""
+    """A value or a reason, the other being None; ``kept`` lists the directories left behind."""
 
     value: float | None
     reason: str | None
@@ -58,36 +57,34 @@ class Outcome:
 def evaluate(
     objective: Objective, point: Mapping[str, Any], seed: int, scratch: str | Path
 ) -> Outcome:
-    """Evaluate at a point, again if it fails and may be retried.
+    """Evaluate at a point, and again after a failure while retries are left.
 
-    Each attempt has a directory of its own: ``scratch``, or with ``.2``, ``.3``, ... behind it if
-    that exists. It is removed after success and kept after failure.
+    Each attempt has its own directory: ``scratch``, or with ``.2``, ``.3``, ... appended if that
+    exists. It is removed after success, and kept after a failure unless it is empty.
     """
-    started = time.perf_counter()
-    kept: list[str] = []
-    reason, attempt = "", 0
-    for attempt in range(1, objective.retries + 2):
+    started, kept = time.perf_counter(), list[str]()
+    value, reason, attempts = None, None, 0
+    while True:
+        attempts += 1
         folder = _fresh(Path(scratch))
         try:
-            value = number(objective(point, seed, folder))
+            value, reason = number(objective(point, seed, folder)), None
         except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever a user's code raises)
             reason = described(error)
             _leave_traceback(folder, error)
-            if not _remove_if_empty(folder):
-                kept.append(str(folder))
-            if ending.is_set():
-                break
-            continue
-        if objective.keep:
-            kept.append(str(folder))
+            with suppress(OSError):
+                folder.rmdir()
         else:
-            _remove(folder)
-        return Outcome(value, None, time.perf_counter() - started, attempt, tuple(kept))
-    return Outcome(None, reason, time.perf_counter() - started, attempt, tuple(kept))
+            if not objective.keep:
+                shutil.rmtree(folder, ignore_errors=True)
+        if folder.exists():
+            kept.append(str(folder))
+        if value is not None or attempts > objective.retries or ending.is_set():
+            return Outcome(value, reason, time.perf_counter() - started, attempts, tuple(kept))
 
 
 def number(value: Any) -> float:
-    """A finite float of a number, or of an array that holds one; anything else is a failure."""
+    """A number, or an array of one number, as a finite float; anything else is a failure."""
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and math.prod(shape) == 1:
         value = value.item()
@@ -111,45 +108,28 @@ def clip(text: str, most: int = LONGEST_REASON) -> str:
 
 def described(error: BaseException) -> str:
     """What was raised, in one line."""
+    text = clip(str(error))
     if isinstance(error, Failed):
-        return clip(str(error)) or "failed"
-    text = clip(f"{error}")
+        return text or "failed"
     return clip(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 
 def _leave_traceback(folder: Path, error: BaseException) -> None:
-    """For whoever looks for the cause; a ``Failed`` has told all that it knows."""
+    """Write ``traceback.txt``, unless the reason of a ``Failed`` already says everything."""
     if not isinstance(error, Failed):
-        try:
+        with suppress(OSError):  # a full disk must not hide the reason
             text = "".join(traceback.format_exception(error))
             (folder / "traceback.txt").write_text(text, encoding="utf-8", errors="replace")
-        except OSError:
-            pass  # a full disk must not hide the reason
 
 
 def _fresh(scratch: Path) -> Path:
     """A new directory: the one named, or the first free of ``.2``, ``.3``, ..."""
-    scratch.parent.mkdir(parents=True, exist_ok=True)
-    folder, number = scratch, 1
+    folder, n = scratch, 1
     while True:
         try:
-            folder.mkdir()
+            folder.mkdir(parents=True)
         except FileExistsError:
-            number += 1
-            folder = scratch.with_name(f"{scratch.name}.{number}")
+            n += 1
+            folder = scratch.with_name(f"{scratch.name}.{n}")
         else:
             return folder
-
-
-def _remove_if_empty(folder: Path) -> bool:
-    try:
-        folder.rmdir()
-    except OSError:
-        return False
-    return True
-
-
-def _remove(folder: Path) -> None:
-    import shutil  # not at every import of the package
-
-    shutil.rmtree(folder, ignore_errors=True)

@@ -1,12 +1,13 @@
-"""A program in a process group of its own, which ends as a whole.
+"""A program in its own process group, which ends as a whole.
 
-The program leads a new session, so what it starts belongs to its group, and a signal to the group
-reaches all of it (unless a grandchild makes a session of its own). At the timeout the group gets
-SIGTERM, and a little later SIGKILL; when the program ends by itself, what it left is killed.
+The program leads a new session: the processes it starts belong to its group, and a signal to the
+group reaches them all (unless a grandchild starts another session). At the timeout the group gets
+SIGTERM and, after ``GRACE``, SIGKILL. When the program ends by itself, what it left is killed.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import signal
@@ -20,24 +21,22 @@ from pathlib import Path
 from fitbo.objectives.outcome import Failed, clip, ending
 
 GRACE = 2.0  # seconds between SIGTERM and SIGKILL
-MOST_OUTPUT = 64 << 20  # bytes of stdout or stderr, past which a program is ended
+MOST_OUTPUT = 64 << 20  # bytes of stdout or stderr, beyond which a program is ended
 TAIL = 1 << 20  # bytes of an output that are read
-LONGEST_PAUSE = 0.05
+LONGEST_PAUSE = 0.05  # seconds between two looks at a program
 PID_FILE = "pid"
+NAMES = {number.value: number.name for number in signal.Signals}
 
 _groups: set[int] = set()
 _lock = threading.Lock()
 
 
 def run_program(
-    command: Sequence[str],
-    folder: Path,
-    env: Mapping[str, str],
-    timeout: float | None,
+    command: Sequence[str], folder: Path, env: Mapping[str, str], timeout: float | None
 ) -> None:
-    """Run a program in ``folder``, its output to the files stdout and stderr there.
+    """Run a program in ``folder``, with its output in the files stdout and stderr there.
 
-    Any end but exit code 0 in time raises ``Failed`` with the reason.
+    Any end other than exit code 0 in time raises ``Failed`` with the reason.
     """
     out, err = folder / "stdout", folder / "stderr"
     with out.open("wb") as stdout, err.open("wb") as stderr:
@@ -55,7 +54,7 @@ def run_program(
             raise Failed(f"{command[0]} cannot be started: {error}") from None
     with _lock:
         _groups.add(process.pid)
-        if ending.is_set():  # since it was started: it was not among those killed
+        if ending.is_set():  # since it was started: ``end_all`` did not know of it
             _signal(process.pid, signal.SIGKILL)
     try:
         (folder / PID_FILE).write_text(f"{process.pid} {_birth(process.pid)}\n")
@@ -64,7 +63,7 @@ def run_program(
             _signal(process.pid, signal.SIGTERM)
             _wait(process.pid, GRACE, ())
     finally:
-        # Before it is reaped: until then no other group can have its number.
+        # Before it is reaped: until then no other group can have the same id.
         _signal(process.pid, signal.SIGKILL)
         with _lock:
             _groups.discard(process.pid)
@@ -73,12 +72,13 @@ def run_program(
         raise Failed(reason)
     if code != 0:
         said = clip(last_line(tail(err)), 200)
-        how = f"killed by {_name(-code)}" if code < 0 else f"exit code {code}"
+        name = NAMES.get(-code, f"signal {-code}")
+        how = f"killed by {name}" if code < 0 else f"exit code {code}"
         raise Failed(f"{how}: {said}" if said else how)
 
 
 def end_all() -> None:
-    """Kill every program that this process runs, and let no attempt begin: the study is stopped."""
+    """Stop the study: kill every program that this process runs, and let no attempt begin."""
     ending.set()
     with _lock:
         for group in _groups:
@@ -90,7 +90,7 @@ def end_left_over(scratch: Path) -> None:
     for folder in (scratch, *scratch.parent.glob(f"{scratch.name}.*")):
         with suppress(OSError, ValueError):
             pid, birth = (folder / PID_FILE).read_text().split()
-            if birth != "?" and _birth(int(pid)) == birth:  # and no other that has its number
+            if birth != "?" and _birth(int(pid)) == birth:  # not another process with this id
                 _signal(int(pid), signal.SIGKILL)
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -112,37 +112,29 @@ def last_line(text: str) -> str:
 
 
 def _wait(pid: int, timeout: float | None, outputs: Sequence[Path]) -> str | None:
-    """Until the process ends, and then None; else why it should not go on."""
-    began, pause = time.monotonic(), 0.001
+    """Wait until the process ends, then None; or the reason why it has to be ended."""
+    end, pause = time.monotonic() + (math.inf if timeout is None else timeout), 0.001
     while True:
-        # It is left unreaped: its number stays its own while the group is signalled.
+        # It is left unreaped, so that its id stays valid while the group is signalled.
         if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
             return None
-        left = None if timeout is None else timeout - (time.monotonic() - began)
-        if left is not None and left <= 0:
+        left = end - time.monotonic()
+        if left <= 0:
             return f"timeout after {timeout:g} s"
         for path in outputs:
             if path.stat().st_size > MOST_OUTPUT:
                 return f"{path.name} went over {MOST_OUTPUT >> 20} MiB"
-        time.sleep(pause if left is None else min(pause, left))
+        time.sleep(min(pause, left))
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
 def _birth(pid: int) -> str:
-    """When a process began, in the kernel's ticks; ``?`` where there is no /proc to ask."""
-    try:
+    """When a process began, in clock ticks since boot; ``?`` on systems without /proc."""
+    with suppress(OSError, IndexError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return "?"
+    return "?"
 
 
 def _signal(group: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # none is left, or none that is ours
+    with suppress(ProcessLookupError, PermissionError):  # none is left, or none is ours
         os.killpg(group, number)
-
-
-def _name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -3,9 +3,9 @@
     PythonObjective("package.module:function", {"epochs": 3}, base=Path("."))
     PythonObjective("./model.py:train")
 
-The function is called with the parameters and ``kwargs`` by name; if it has a parameter ``seed`` or
-``scratch`` that neither of them fills, it gets the evaluation's seed or an empty directory.
-Isolated, it runs in an interpreter of its own, which can be ended and may die without harm.
+The function is called with the parameters and ``kwargs`` by name. If it has a parameter ``seed`` or
+``scratch`` that neither of them fills, it receives the evaluation's seed or an empty directory.
+With ``isolate`` or a ``timeout`` it runs in a new interpreter, which can be killed and may crash.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import inspect
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -24,11 +25,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from fitbo.decode import nearest
-from fitbo.objectives.outcome import Failed, clip, number
+from fitbo.checks import nearest
+from fitbo.objectives.outcome import Failed, clip, described, number
 from fitbo.objectives.process import run_program
 
 EXTRAS = ("seed", "scratch")
+TASK, RESULT = "task.json", "result.json"
+CHILD = "import sys; from fitbo.objectives.python import run_task; run_task(sys.argv[1])"
 
 
 @dataclass(frozen=True)
@@ -44,65 +47,68 @@ class PythonObjective:
     base: Path = field(default_factory=Path)
 
     def __call__(self, point: Mapping[str, Any], seed: int, scratch: Path) -> float:
+        given, base = {**self.kwargs, **point}, str(self.base.resolve())
         if self.isolate or self.timeout is not None:
-            return self._in_child(point, seed, scratch.resolve())
-        function = load(self.python, str(self.base.resolve()))
-        given = {**deepcopy(dict(self.kwargs)), **point}  # a function may change what it is given
-        return number(function(**given, **extras(function, given, seed, scratch)))
-
-    def _in_child(self, point: Mapping[str, Any], seed: int, scratch: Path) -> float:
-        task = {
-            "python": self.python,
-            "base": str(self.base.resolve()),
-            "given": {**self.kwargs, **point},
-            "seed": seed,
-        }
-        (scratch / "task.json").write_text(json.dumps(task) + "\n", encoding="utf-8")
-        # What can be imported here can be imported there, which has another working directory.
-        env = {"PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path)}
-        command = [sys.executable, "-m", "fitbo.objectives.child", str(scratch)]
-        run_program(command, scratch, env, self.timeout)
-        try:
-            result = json.loads((scratch / "result.json").read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise Failed("the function ended its process and returned nothing") from None
-        if "reason" in result:
-            raise Failed(str(result["reason"]))
-        return number(result["value"])
+            task = {"target": self.python, "base": base, "given": given, "seed": seed}
+            return _call_in_child(task, scratch.resolve(), self.timeout)
+        # A copy, as a function may change what it is given.
+        return call(self.python, base, deepcopy(given), seed, scratch)
 
 
-def extras(
-    function: Callable[..., Any], given: Collection[str], seed: int, scratch: Path
-) -> dict[str, Any]:
-    """What the function asks for by name beyond the parameters: the seed, a directory."""
+def call(target: str, base: str, given: Mapping[str, Any], seed: int, scratch: Path) -> float:
+    """The function's value, called with ``given`` and, where it asks for them, the extras."""
+    function = load(target, base)
+    wanted = set(getattr(_signature(function), "parameters", ())) - set(given)
     offered = {"seed": seed, "scratch": scratch}
+    return number(function(**given, **{name: offered[name] for name in wanted & set(offered)}))
+
+
+def _call_in_child(task: Mapping[str, Any], scratch: Path, timeout: float | None) -> float:
+    (scratch / TASK).write_text(json.dumps(task) + "\n", encoding="utf-8")
+    # The child has another working directory: absolute paths keep the same modules importable.
+    env = {"PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path)}
+    run_program([sys.executable, "-c", CHILD, str(scratch)], scratch, env, timeout)
     try:
-        wanted = inspect.signature(function).parameters
-    except (TypeError, ValueError):  # a built-in function has none
-        return {}
-    return {name: value for name, value in offered.items() if name in wanted and name not in given}
+        result = json.loads((scratch / RESULT).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise Failed("the function ended its process and returned nothing") from None
+    if "reason" in result:
+        raise Failed(str(result["reason"]))
+    return number(result["value"])
+
+
+def run_task(scratch: str) -> None:
+    """The child's side: from TASK to RESULT, which is written completely or not at all."""
+    folder = Path(scratch)
+    task = json.loads((folder / TASK).read_text(encoding="utf-8"))
+    result: dict[str, float | str]
+    try:
+        result = {"value": call(**task, scratch=folder)}
+    except Exception as error:  # noqa: BLE001 (whatever the function raises is a reason)
+        traceback.print_exc()
+        result = {"reason": described(error)}
+    part = folder / "result.part"
+    part.write_text(json.dumps(result) + "\n", encoding="utf-8")
+    os.replace(part, folder / RESULT)
 
 
 @cache
 def load(target: str, base: str) -> Callable[..., Any]:
     """The function that ``target`` names; a ValueError says what is wrong with it."""
-    where, colon, name = target.rpartition(":")
-    if not (colon and where and name.isidentifier()):
-        raise ValueError(
-            f"python must be package.module:function or path.py:function, "
-            f"got {clip(repr(target), 80)}"
-        )
+    where, _, name = target.rpartition(":")
+    if not (where and name.isidentifier()):
+        wanted = "package.module:function or path.py:function"
+        raise ValueError(f"python must be {wanted}, got {clip(repr(target), 80)}")
+    path = Path(base, where).resolve() if where.endswith(".py") else None
+    if path and not path.is_file():
+        raise ValueError(f"python must name a file that exists, got {where!r}: there is no {path}")
     try:
-        module = _module(where, base)
+        module = _from_file(path) if path else _from_path(where, base)
     except (Exception, SystemExit) as error:
-        if isinstance(error, FileNotFoundError) and where.endswith(".py"):
-            raise ValueError(
-                f"python must name a file that exists, got {where!r}: "
-                f"there is no {Path(base, where)}"
-            ) from None
+        guard = "; put what is not for an import under if __name__ == '__main__':"
         raise ValueError(
             f"python must name a module that can be imported, got {where!r}: "
-            f"{type(error).__name__}: {clip(str(error), 200)}{_guard(error)}"
+            f"{described(error)}{guard if isinstance(error, SystemExit) else ''}"
         ) from error
     function = getattr(module, name, None)
     if not callable(function):
@@ -114,11 +120,6 @@ def load(target: str, base: str) -> Callable[..., Any]:
     return function
 
 
-def _guard(error: BaseException) -> str:
-    ended = isinstance(error, SystemExit)
-    return "; put what is not for an import under if __name__ == '__main__':" if ended else ""
-
-
 def check_signature(
     function: Callable[..., Any], parameters: Collection[str], kwargs: Collection[str], target: str
 ) -> None:
@@ -126,38 +127,43 @@ def check_signature(
     both = [name for name in kwargs if name in parameters]
     if both:
         raise ValueError(f"kwargs must not name parameters of the space, got {', '.join(both)}")
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
+    signature = _signature(function)
+    if signature is None:
         return
-    given = dict.fromkeys([*parameters, *kwargs])
-    given |= {name: None for name in EXTRAS if name in signature.parameters}
+    names = [*parameters, *kwargs]
+    extras = [name for name in EXTRAS if name in signature.parameters]
     try:
-        signature.bind(**given)
+        signature.bind(**dict.fromkeys([*names, *extras]))
     except TypeError as error:
         raise ValueError(
-            f"python must name a function of {', '.join([*parameters, *kwargs])}; "
+            f"python must name a function of {', '.join(names)}; "
             f"{target} has the signature {clip(str(signature), 120)}: {error}"
         ) from None
 
 
-def _module(where: str, base: str) -> ModuleType:
-    if not where.endswith(".py"):
-        for folder in (os.getcwd(), base):  # a module beside the study's file, or from here
-            if folder not in sys.path:
-                sys.path.insert(0, folder)
-        return importlib.import_module(where)
-    path = Path(base, where).resolve()
-    if not path.is_file():
-        raise FileNotFoundError(path)
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):  # a built-in function may have none
+        return None
+
+
+def _from_path(name: str, base: str) -> ModuleType:
+    for folder in (os.getcwd(), base):  # the working directory, and that of the study's file
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+    return importlib.import_module(name)
+
+
+def _from_file(path: Path) -> ModuleType:
     if str(path.parent) not in sys.path:
-        sys.path.append(str(path.parent))  # for what it imports from beside it
+        sys.path.append(str(path.parent))  # for imports from the same directory
     name = f"fitbo_objective_{path.stem}_{abs(hash(str(path))):x}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python module")
+        raise ImportError(f"{path} is not a Python module")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # before it runs: dataclasses and pickles look there
+    sys.modules[name] = module  # before it runs: dataclasses and pickle look there
     try:
         spec.loader.exec_module(module)
     except BaseException:

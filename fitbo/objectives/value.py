@@ -1,12 +1,12 @@
-"""Where a program's value is to be found: in what it prints, or in a file that it writes.
+"""Where a program's value is found: in what it prints, or in a file that it writes.
 
-    Value()                              the last line of stdout that is a number and nothing else
+    Value()                              the last line of stdout that is only a number
     Value(stdout="json", key="loss")     a JSON object: all of stdout, or else its last line
     Value(regex=r"loss = (\\S+)")        the last match in stdout: its group 1, or all of it
-    Value(file="out.json", key="a.b")    the same of a file in the scratch directory
+    Value(file="out.json", key="a.b")    the same in a file of the scratch directory
 
-What is read is at most the last mebibyte. A regular expression can take for ever on a text made
-for it, so it runs in a process of its own, for ten seconds at most.
+At most the last mebibyte is read. A regular expression can take exponential time on some texts, so
+it runs in its own process, for ten seconds at most.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import json
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fitbo.decode import Pattern, check
 from fitbo.objectives.outcome import Failed, clip, number
@@ -55,95 +56,55 @@ class Value:
 
     def __post_init__(self) -> None:
         check(self)
-        if self.stdout is not None and self.file is not None:
-            raise ValueError("file must be left out beside stdout: the value is in one of them")
-        if self.regex is not None:
-            if self.key is not None or self.stdout is not None:
-                other = "key" if self.key is not None else "stdout"
-                raise ValueError(f"regex must be left out beside {other}: one of them finds it")
-            try:
-                re.compile(self.regex)
-            except (re.error, RecursionError, OverflowError) as error:
-                raise ValueError(f"regex must be a regular expression: {error}") from None
+        for name, other in (("file", "stdout"), ("regex", "key"), ("regex", "stdout")):
+            if None not in (getattr(self, name), getattr(self, other)):
+                raise ValueError(f"{name} must be left out beside {other}: give one of the two")
         if self.key is not None and self.stdout == "number":
             raise ValueError("key must be left out for stdout: number; write stdout: json")
-
-    @property
-    def is_json(self) -> bool:
-        """Whether the text is JSON, and not lines of which one is a number."""
-        named = self.file is not None and self.file.endswith(".json") and self.regex is None
-        return self.stdout == "json" or self.key is not None or named
+        try:
+            re.compile(self.regex or "")
+        except (re.error, RecursionError, OverflowError) as error:
+            raise ValueError(f"regex must be a regular expression: {error}") from None
 
     def __call__(self, folder: Path) -> float:
         """The value that a program has left in its scratch directory; else ``Failed``."""
         where = self.file or "stdout"
         path = folder / where
-        if self.file is not None and not path.is_file():
-            raise Failed(f"the program wrote no file {self.file}")
+        if not path.is_file():
+            raise Failed(f"the program wrote no file {where}")
         text = tail(path)
         if self.regex is not None:
-            return _plain_number(_search(self.regex, text), f"the match in {where}")
-        if self.is_json:
-            return _entry(_json(text, where), self.key, where)
+            return _match(self.regex, text, where)
+        if self.stdout == "json" or self.key is not None or where.endswith(".json"):
+            return _entry(text, self.key, where)
         return _last_number(text, where)
 
 
 def _last_number(text: str, where: str) -> float:
-    for line in reversed(text.splitlines()):
-        try:
-            value = _plain_number(line, where)
-        except Failed:
-            # ``nan`` is a number that is of no use: what stands before it is not the value.
-            if _is_float(line):
-                raise
-            continue
-        return value
-    said = clip(last_line(text), 80)
-    raise Failed(
-        f"no line of {where} is a number; the last is {said!r}" if said else f"{where} is empty"
-    )
+    found = (_float(line) for line in reversed(text.splitlines()))
+    value = next((value for value in found if value is not None), None)
+    if value is None:
+        raise _lacking(text, where, "has no line that is only a number")
+    return number(value)  # a last line ``nan`` is a failure: a number before it is not the value
 
 
-def _plain_number(text: str | None, where: str) -> float:
-    if text is None:
-        raise Failed(f"the regex matches nothing in {where.removeprefix('the match in ')}")
-    if not _is_float(text):
-        raise Failed(f"{where} is not a number: {clip(text, 80)!r}")
-    return number(float(text))
-
-
-def _is_float(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text
-
-
-def _json(text: str, where: str) -> Any:
+def _entry(text: str, key: str | None, where: str) -> float:
     for part in (text, last_line(text)):
-        try:
-            return json.loads(part)
-        except (ValueError, RecursionError):
-            continue
-    said = clip(last_line(text), 80)
-    raise Failed(f"{where} is not JSON; its last line is {said!r}" if said else f"{where} is empty")
-
-
-def _entry(data: Any, key: str | None, where: str) -> float:
-    if key is None:
-        return number(data)
-    if not (isinstance(data, dict) and key in data):
-        for step in key.split("."):
+        with suppress(ValueError, RecursionError):
+            data = json.loads(part)
+            break
+    else:
+        raise _lacking(text, where, "is not JSON")
+    if key is not None:
+        whole = isinstance(data, dict) and key in data
+        for step in [key] if whole else key.split("."):
             if not (isinstance(data, dict) and step in data):
                 raise Failed(f"the JSON of {where} has no key {key!r}")
             data = data[step]
-    else:
-        data = data[key]
     return number(data)
 
 
-def _search(pattern: str, text: str) -> str | None:
+def _match(pattern: str, text: str, where: str) -> float:
     try:
         done = subprocess.run(  # noqa: S603
             [sys.executable, "-I", "-S", "-c", SEARCH],
@@ -158,4 +119,21 @@ def _search(pattern: str, text: str) -> str | None:
     except subprocess.CalledProcessError as error:
         raise Failed(f"the regex failed: {clip(last_line(error.stderr))}") from None
     found = json.loads(done.stdout)
-    return None if found is None else str(found)
+    if found is None:
+        raise Failed(f"the regex matches nothing in {where}")
+    value = _float(found)
+    if value is None:
+        raise Failed(f"the match in {where} is not a number: {clip(found, 80)!r}")
+    return number(value)
+
+
+def _float(text: str) -> float | None:
+    try:
+        return None if "_" in text else float(text)
+    except ValueError:
+        return None
+
+
+def _lacking(text: str, where: str, what: str) -> Failed:
+    said = clip(last_line(text), 80)
+    return Failed(f"{where} {what}; its last line is {said!r}" if said else f"{where} is empty")

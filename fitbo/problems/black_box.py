@@ -1,23 +1,27 @@
-"""A black box plus what is known of it: domain, minimum, minimisers, noise."""
+"""A black box and what is known about it: domain, minimum, minimisers, noise."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fitbo.checks import assign, finite
 from fitbo.mixture import Array
 from fitbo.space import Space
+
+Made = tuple[Callable[[Array], Array], Any, float, Any]  # fun, bounds, minimum, minimisers
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Minimise f over a box. ``problem(x)`` is noiseless f at (d,); ``observe`` adds the noise.
+    """Minimise f over a box. ``problem(x)`` is f at (d,), noise-free; ``observe`` adds the noise.
 
-    fun         the noiseless function, vectorised: (B, d) -> (B,)
+    fun         f, noise-free and vectorised: (B, d) -> (B,)
     bounds      d pairs (low, high)
     minimum     min f over the box
     minimisers  (k, d), where f attains it; all of them, unless the family says otherwise
@@ -32,16 +36,13 @@ class Problem:
     noise_std: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bounds", Space(self.bounds).bounds)
         minimisers = np.array(self.minimisers, dtype=np.float64)
+        assign(self, bounds=Space(self.bounds).bounds, minimisers=minimisers)
         if minimisers.ndim != 2 or minimisers.shape[1] != self.dim:
             raise ValueError(f"minimisers must have shape (k, {self.dim}), got {minimisers.shape}")
         minimisers.flags.writeable = False
-        object.__setattr__(self, "minimisers", minimisers)
-        if not np.isfinite(self.minimum):
-            raise ValueError(f"minimum must be finite, got {self.minimum}")
-        if not (np.isfinite(self.noise_std) and self.noise_std >= 0):
-            raise ValueError(f"noise_std must be finite and at least 0, got {self.noise_std}")
+        finite("minimum", self.minimum)
+        finite("noise_std", self.noise_std, least=0)
 
     @property
     def dim(self) -> int:
@@ -52,7 +53,7 @@ class Problem:
         return Space(self.bounds)
 
     def __call__(self, x: ArrayLike) -> float:
-        """Noiseless f at x, (d,) -> float."""
+        """The noise-free f at x, (d,) -> float."""
         x = np.asarray(x, dtype=np.float64)
         if x.shape != (self.dim,):
             raise ValueError(f"x must have shape ({self.dim},) for {self.name}, got {x.shape}")
@@ -65,19 +66,23 @@ class Problem:
 
 @dataclass(frozen=True)
 class Family:
-    """What the registry knows of a function before its dimension and options are chosen.
+    """A test function before its dimension and options are chosen.
 
-    make      ``make(dim, **options)`` -> (fun, bounds, minimum, minimisers)
-    dim       the dimension if none is asked for
-    dims      the smallest and the largest dimension allowed; None: no largest
-    options   names of further options and their defaults
+    make   ``make(dim, **options)`` -> (fun, bounds, minimum, minimisers (k, d))
+    dim    the default dimension
+    dims   the smallest and the largest dimension allowed; None: no largest
     """
 
     description: str
-    make: Callable[..., tuple[Callable[[Array], Array], Any, float, ArrayLike]]
+    make: Callable[..., Made]
     dim: int
     dims: tuple[int, int | None]
-    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of ``make``, with their defaults."""
+        parameters = inspect.signature(self.make).parameters.values()
+        return {p.name: p.default for p in parameters if p.name != "dim"}
 
     @property
     def free(self) -> bool:

@@ -2,23 +2,22 @@
 
     f(x) = sqrt(2/R) sum_r w_r cos(omega_r . x + b_r)
 
-by R random Fourier features [1]: w_r ~ N(0, 1), b_r ~ U(0, 2 pi), omega_r from the kernel's
-spectral density, so that E f = 0, and E f(x) f(x') = k(x - x') over draws. For the RBF kernel of
+with R random Fourier features [1]: w_r ~ N(0, 1), b_r ~ U(0, 2 pi), omega_r from the kernel's
+spectral density, so that E f = 0 and E f(x) f(x') = k(x - x') over draws. For the RBF kernel of
 lengthscale l, omega ~ N(0, I/l^2); for Matern-nu, a multivariate t of 2 nu degrees of freedom: the
 normal divided by sqrt(chi^2_{2 nu}/(2 nu)). One draw is a finite sum of cosines, hence smooth
 whatever the kernel, and Gaussian only as R grows.
 
-The minimum is not known in closed form. It is the lowest that a dense search found: ``SCAN`` Sobol
-points of the unit cube, the ``STARTS`` best of them polished with the exact gradient. Dimensions
-above six are refused, as there such a search could not vouch for it; a lengthscale far below the
-default strains it as well.
+The minimum is not known in closed form. It is the lowest value found by a dense search: ``SCAN``
+Sobol points of the unit cube, the ``STARTS`` best of them polished with the exact gradient. Above
+six dimensions, or with a lengthscale far below the default, such a search is not reliable;
+dimensions above six are therefore refused.
 
 [1] Rahimi, Recht, Random features for large-scale kernel machines, NeurIPS 2007.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -26,6 +25,7 @@ import numpy as np
 
 from fitbo.checks import one_of, whole
 from fitbo.mixture import Array
+from fitbo.problems.black_box import Made
 from fitbo.space.design import sobol
 
 FEATURES = 1024
@@ -97,12 +97,11 @@ def _made(dim: int, seed: int, lengthscale: float, kernel: str) -> tuple[Fourier
 
 def make_gp_draw(
     dim: int, seed: int = 0, lengthscale: float = 0.3, kernel: str = "matern52"
-) -> tuple[Callable[[Array], Array], list[tuple[float, float]], float, list[Array]]:
+) -> Made:
     """The draw on the unit cube, and the lowest of its minima that the search found."""
     whole("seed", seed, least=0)
-    if isinstance(lengthscale, bool) or not isinstance(lengthscale, int | float):
-        raise ValueError(f"lengthscale must be a positive number, got {lengthscale!r}")
-    if not (np.isfinite(lengthscale) and lengthscale > 0):
+    number = isinstance(lengthscale, int | float) and not isinstance(lengthscale, bool)
+    if not (number and 0 < lengthscale < np.inf):
         raise ValueError(f"lengthscale must be a positive number, got {lengthscale!r}")
     one_of("kernel", kernel, DEGREES)
     f, x, value = _made(dim, seed, float(lengthscale), kernel)

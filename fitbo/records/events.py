@@ -1,6 +1,6 @@
 """The events of a study's journal, and what they say of each point.
 
-    {"event": "asked", "id": 7, "point": {...}, "fitted": 6, "eta": [...]}
+    {"event": "asked", "id": 7, "point": {...}, "fitted": 6, "eta": [...], "recommended": {...}}
     {"event": "told", "id": 7, "point": {...}, "value": 0.42, "seconds": 1.3, ...}
     {"event": "failed", "id": 7, "point": {...}, "reason": "timeout after 5 s", ...}
     {"event": "again", "id": 7}            asked for before an interruption, and now evaluated again
@@ -10,9 +10,11 @@
     {"event": "stopped", "reason": "the budget of 60 evaluations is spent", ...}
 
 ``fitted: n`` says that the posterior given n values was computed just before that line. Since each
-fit starts from the last one's ensemble, a study rebuilt with the same fits goes on as before.
+fit starts from the last one's ensemble, a study rebuilt with the same fits continues as before.
+``recommended`` is what such a posterior recommends. On a test function ``f`` is the noise-free
+value of a point told or recommended: from it regret is computed when the journal is read.
 
-A correction erases nothing: the line that it corrects stays, and whoever reads on knows better.
+A correction erases nothing: the line that it corrects stays, and the later line prevails.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ Point = dict[str, Any]
 Row = Mapping[str, Any]
 State = Literal["pending", "told", "failed", "forgotten"]
 OUTCOMES = ("told", "failed")
+OF_A_FIT = ("fitted", "eta", "recommended")
 ETA_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-OF_A_FIT = ("fitted", "eta")
+GIVEN = "given"  # the source of values that were known before the study: they cost no budget
 
 
 @dataclass(frozen=True)
@@ -43,38 +46,31 @@ class Entry:
     order: int = -1  # among the outcomes, by time
 
 
+def note(entries: dict[int, Entry], row: Row, outcomes: int) -> int:
+    """Enter one row into the entries by id; how many outcomes there are after it."""
+    event, number = row.get("event"), row.get("id")
+    if number is None:
+        return outcomes
+    known = entries.get(number)
+    if event == "asked":
+        entries[number] = Entry(number, row["point"], source=row.get("source", "run"))
+    elif event in OUTCOMES:
+        known = known or Entry(number, row["point"], source=row.get("source", "run"))
+        entries[number] = _with_outcome(known, row, event, outcomes)
+        return outcomes + 1
+    elif known is not None and event == "corrected":
+        entries[number] = _with_outcome(known, row, _corrected_to(row), known.order)
+    elif known is not None and event == "forgotten":
+        entries[number] = Entry(number, known.point, "forgotten", source=known.source)
+    return outcomes
+
+
 def entries_of(rows: Iterable[Row]) -> dict[int, Entry]:
     """Every point by its id, in the order in which they came."""
     entries: dict[int, Entry] = {}
     outcomes = 0
     for row in rows:
-        event, number = row.get("event"), row.get("id")
-        if event == "asked":
-            entries[row["id"]] = Entry(row["id"], row["point"], source=row.get("source", "run"))
-        elif event in OUTCOMES and number is not None:
-            known = entries.get(number) or Entry(
-                number, row["point"], source=row.get("source", "run")
-            )
-            entries[number] = replace(
-                known,
-                state=event,
-                value=row.get("value"),
-                reason=row.get("reason"),
-                seconds=row.get("seconds"),
-                order=outcomes,
-            )
-            outcomes += 1
-        elif event == "corrected" and number in entries:
-            entries[number] = replace(
-                entries[number],
-                state=_corrected_to(row),
-                value=row.get("value"),
-                reason=row.get("reason"),
-            )
-        elif event == "forgotten" and number in entries:
-            entries[number] = replace(
-                entries[number], state="forgotten", value=None, reason=None, seconds=None, order=-1
-            )
+        outcomes = note(entries, row, outcomes)
     return entries
 
 
@@ -95,8 +91,8 @@ def once(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 def amended(rows: Iterable[Row]) -> list[Row]:
     """The rows as they would be had every outcome been told right the first time.
 
-    A fit to values that were corrected since is none of what is known, so the fits before the last
-    correction are left out: the next one starts from nothing.
+    A fit to values that were corrected since is of no use, so the fits before the last correction
+    are left out: the next one starts from nothing.
     """
     kept: list[Row | None] = []
     places: dict[int, int] = {}  # of the outcomes, by id
@@ -114,6 +110,18 @@ def amended(rows: Iterable[Row]) -> list[Row]:
         else:
             kept[places.pop(row["id"])] = None
     return [row for row in kept if row is not None]
+
+
+def _with_outcome(entry: Entry, row: Row, state: State, order: int) -> Entry:
+    kept = entry.seconds if row.get("event") == "corrected" else None
+    return replace(
+        entry,
+        state=state,
+        value=row.get("value"),
+        reason=row.get("reason"),
+        seconds=row.get("seconds", kept),
+        order=order,
+    )
 
 
 def _corrected_to(row: Row) -> Literal["told", "failed"]:

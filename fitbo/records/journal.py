@@ -1,13 +1,13 @@
-"""A study's journal: one JSON object a line, on disk before the next evaluation begins.
+"""A study's journal: one JSON object per line, on disk before the next evaluation begins.
 
-The first line is the header, what the study is; every other line one evaluation. Lines are only
-ever appended, each flushed and fsync'd, so a study killed at any moment has lost at most the
-evaluation under way. A last line that the kill has torn is no line: it is dropped on reading and
-cut off before the next one is written.
+The first line is the header, what the study is; every other line one event (``records.events``).
+Lines are only ever appended, each flushed and fsync'd, so a study killed at any moment has lost at
+most the evaluation under way. A last line that the kill has torn is no line: it is dropped on
+reading and cut off before the next one is written.
 
 One process at a time writes a journal: it holds an advisory lock on the file, which the kernel
-gives up for it however it dies. One that may hold it for days, a run, locks the file's directory
-too, by which others know that it is of no use to wait.
+releases however the process dies. One that may hold it for days, a run, locks the file's directory
+too, by which others know that waiting is useless.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
-FORMAT = 1
+from fitbo.records import legacy
+
+FORMAT = 2
 VERSIONED = ("numpy", "scipy", "emcee")
-# What a header says of where a study was made, and not of what it is.
-INCIDENTAL = ("fitbo", "versions")
 RETRY = 0.1  # seconds between attempts at a lock
 SILENCE = 1.0  # seconds of waiting before anybody is told
 
@@ -47,15 +47,20 @@ class Running(Busy):
 
 @dataclass(frozen=True)
 class Journal:
-    """What a journal holds: its header and a row for each evaluation."""
+    """What a journal holds: its header and its events."""
 
     header: dict[str, Any]
     rows: list[dict[str, Any]] = field(default_factory=list)
 
 
 def read(path: Path) -> Journal:
-    """The journal at ``path``, without a torn last line."""
-    journal, _ = _parse(Path(path).read_bytes(), path)
+    """The journal at ``path``, without a torn last line, in today's format."""
+    return parsed(path.read_bytes(), path)
+
+
+def parsed(data: bytes, path: Path) -> Journal:
+    """The journal that these bytes hold; ``path`` is what errors call it."""
+    journal, _ = _parse(data, path)
     if journal is None:
         raise ValueError(f"{path} must begin with a header line, and holds no whole line")
     return journal
@@ -64,11 +69,6 @@ def read(path: Path) -> Journal:
 def made_by() -> dict[str, str]:
     """The versions that a header names, of Python and of what decides the numbers."""
     return {"python": platform.python_version()} | {name: version(name) for name in VERSIONED}
-
-
-def lasting(header: Mapping[str, Any]) -> dict[str, Any]:
-    """What a header says of the study itself, which must not change."""
-    return {key: value for key, value in header.items() if key not in INCIDENTAL}
 
 
 def state_path(path: Path) -> Path:
@@ -104,7 +104,7 @@ class Writer:
             self._file.truncate(end)
             self._file.seek(end)
             if self.journal is None:
-                _sync_directory(path.parent)
+                sync_directory(path.parent)
             if running:
                 self._directory = os.open(path.parent, os.O_RDONLY)
                 _mark(self._directory)
@@ -215,7 +215,7 @@ def _is_run(path: Path) -> bool:
         os.close(descriptor)
 
 
-def _sync_directory(path: Path) -> None:
+def sync_directory(path: Path) -> None:
     """A new file's name is in its directory, which is written apart from the file."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -246,4 +246,5 @@ def _parse(data: bytes, path: Path) -> tuple[Journal | None, int]:
         end += len(line) + 1
     if not lines:
         return None, 0
-    return Journal(lines[0], lines[1:]), end
+    rows = [event for line in lines[1:] for event in legacy.events(line)]
+    return Journal(legacy.upgraded(lines[0]), rows), end

@@ -1,47 +1,60 @@
-"""A study and its journal: every point asked for, every value, every failure is a line.
+"""A study and its journal: every point asked for, every value, every failure is an event.
 
-The lines are the events of ``fitbo.records.events``, and are only ever appended.
+    with open_notebook(config) as notebook:     the journal locked, made if need be, and replayed
+        entry = notebook.ask()                  a new point, on the disk when this returns
+        notebook.told(entry, 0.42)              its value, likewise
+
+A study is resumed by replaying its journal. What it needs besides are the sampler's ensembles, each
+fit's start being the last one's result; the last two starts are kept beside the journal in
+``*.state.npz``. That file is only a shortcut: without it, or with a torn one, the fits are made
+again, and since all randomness comes from (seed, values told, purpose) they are the same fits. No
+fit is made before something needs it: telling, exporting and counting take none.
+
+Without a configuration the notebook is kept in memory only.
 """
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 import fitbo
-from fitbo.config.campaign import differences
-from fitbo.config.study import StudyFile, build_space, fixed, from_dict, is_study, load
-from fitbo.config.study_build import build_settings
+from fitbo.config.build import build_problem, build_study
+from fitbo.config.campaign import INCIDENTAL, StudyConfig, from_dict
+from fitbo.config.method import LABEL
+from fitbo.decode import differences
 from fitbo.records import ensembles
-from fitbo.records.events import ETA_QUANTILES, Entry, Point, amended, entries_of, once
-from fitbo.records.journal import (
-    FORMAT,
-    ConfigChanged,
-    Journal,
-    Writer,
-    lasting,
-    made_by,
-    read,
-    state_path,
-)
+from fitbo.records.events import ETA_QUANTILES, Entry, Point, Row, amended, entries_of, note, once
+from fitbo.records.journal import FORMAT, ConfigChanged, Journal, Writer, made_by, read, state_path
 from fitbo.sampling import Ensemble
 from fitbo.study import Study
+
+PARTS = ("mcmc", "search", "entropy", "recommend")  # of the seconds that a suggestion takes
 
 
 @dataclass
 class Notebook:
     """The study as its journal tells it; with a writer, both go on together."""
 
-    config: StudyFile
     study: Study
+    config: StudyConfig | None = None
     rows: list[dict[str, Any]] = field(default_factory=list)
     writer: Writer | None = None
-    starts: dict[int, Ensemble] = field(default_factory=dict, repr=False)
     new: bool = False  # whether the journal was made for it
+    _starts: dict[int, Ensemble] = field(default_factory=dict, repr=False)
+    _cold: bool = False  # whether the fits of the journal are still to be made
+
+    def __post_init__(self) -> None:
+        self.entries = entries_of(self.rows)
+        self._last = max(self.entries, default=0)
+        self._outcomes = sum(entry.order >= 0 for entry in self.entries.values())
 
     def __enter__(self) -> Notebook:
         return self
@@ -56,10 +69,6 @@ class Notebook:
             self.writer.__exit__(kind, error, traceback)
 
     @property
-    def entries(self) -> dict[int, Entry]:
-        return entries_of(self.rows)
-
-    @property
     def stopped(self) -> str | None:
         """Why the last run ended, if nothing has happened since."""
         last = self.rows[-1] if self.rows else {}
@@ -70,28 +79,46 @@ class Notebook:
         """Seconds for which the study has been run, in all sessions."""
         return max([float(row["elapsed"]) for row in self.rows if "elapsed" in row], default=0.0)
 
+    @property
+    def outcomes(self) -> list[Entry]:
+        """Values and failures in the order in which they came."""
+        known = [entry for entry in self.entries.values() if entry.order >= 0]
+        return sorted(known, key=lambda entry: entry.order)
+
     def pending(self) -> list[Entry]:
         return [entry for entry in self.entries.values() if entry.state == "pending"]
 
-    def ask(self, source: str = "run") -> Entry:
+    def warm(self) -> Study:
+        """The study with the fits of its journal made, as whoever asks or recommends needs it."""
+        if self._cold and self.config is not None:
+            self.study, self._starts = replay(self.config, self.rows)
+            self._cold = False
+        return self.study
+
+    def ask(self, source: str = "run", **more: Any) -> Entry:
         """A new point, on the disk when this returns."""
-        point = self.study.ask(1)[0]
-        entry = Entry(self._next_id(), plain(point), source=source)
+        entry = Entry(self._next_id(), self.plain(self.warm().ask(1)[0]), source=source)
         row = {"event": "asked", "id": entry.id, "point": entry.point, "source": source}
-        self.append(row | self.fitted())
+        self.append(row | more | self.fitted())
         return entry
 
     def told(self, entry: Entry, value: float, **more: Any) -> None:
-        """The value at a point: told to the study, and on the disk when this returns."""
+        """The value at a point: on the disk when this returns, and told to the study."""
         row = {"event": "told", "id": entry.id, "point": entry.point, "value": value}
-        self.append(row | more)  # first of all: from now on nothing can lose it
-        self.study.tell(entry.point, value)
+        self.append(row | more)  # first: from now on nothing can lose it
+        self.study.tell(self.x(entry.point), value)
 
     def failed(self, entry: Entry, reason: str, **more: Any) -> None:
         """That a point has no value, and why."""
         row = {"event": "failed", "id": entry.id, "point": entry.point, "reason": reason}
         self.append(row | more)
-        self.study.fail(entry.point, reason)
+        self.study.fail(self.x(entry.point), reason)
+
+    def expect(self, entry: Entry) -> None:
+        """A point of the caller's own choice, which is being evaluated."""
+        row = {"event": "asked", "id": entry.id, "point": entry.point, "source": entry.source}
+        self.append(row)
+        self.study.expect(self.x(entry.point))
 
     def forget(self, entry: Entry) -> None:
         """That a point will not be evaluated, or that what was told of it is withdrawn."""
@@ -100,7 +127,7 @@ class Notebook:
             self._amend(row, entry)
         else:
             self.append(row)
-            self.study.forget(entry.point)
+            self.study.forget(self.x(entry.point))
 
     def correct(self, entry: Entry, value: float | None, reason: str | None, **more: Any) -> None:
         """Another value than was told, or that there is none and why."""
@@ -110,118 +137,144 @@ class Notebook:
 
     def _amend(self, row: dict[str, Any], entry: Entry) -> None:
         """A row after which the study is another: it is rebuilt, its next fit from nothing."""
-        # First of all: of a state without its row the fits are made again, but a row with the
-        # state of fits to other values would go on from them.
+        if self.config is None:
+            raise ValueError("only a study with a journal can be corrected")
+        # First of all: without a state the fits are made again, but a row beside the state of
+        # fits to other values would go on from them.
         state_path(self.config.journal).unlink(missing_ok=True)
         self.append(row | {"was": entry.reason if entry.value is None else entry.value})
-        self.study, self.starts = replay(self.config, self.rows, fits=False)
+        self.study, self._starts = replay(self.config, self.rows, fits=False)
+        self._cold = False
 
     def entry_of(self, point: Mapping[str, Any], source: str) -> Entry:
         """The pending entry of a point, or a new one if it was never asked for."""
-        self.study.space.check(point)
-        wanted = {name: point[name] for name in self.config.space}
+        self.study.space.check(self.x(point))
+        wanted = {name: point[name] for name in self.study.space.names}
         for entry in self.pending():
             if entry.point == wanted:
                 return entry
-        return Entry(self._next_id(), plain(wanted), source=source)
+        return Entry(self._next_id(), self.plain(wanted), source=source)
+
+    def plain(self, x: Any) -> Point:
+        """A point of the study as a dict of JSON's own types."""
+        names = self.study.space.names
+        items = x.items() if isinstance(x, Mapping) else zip(names, x, strict=True)
+        return {name: value.item() if hasattr(value, "item") else value for name, value in items}
+
+    def x(self, point: Mapping[str, Any]) -> Any:
+        """A point as the study and its objective take it: a dict, or an array without names."""
+        if self.study.space.named:
+            return dict(point)
+        return np.array([point[name] for name in self.study.space.names], dtype=np.float64)
 
     def fitted(self) -> dict[str, Any]:
-        """What a line says of a fit that was made since the last such line."""
-        seconds = {
-            name: self.study.seconds.pop(name, None)
-            for name in ("mcmc", "search", "entropy", "recommend")
-        }
-        spent = {name: value for name, value in seconds.items() if value is not None}
-        if seconds["mcmc"] is None:
+        """What a row says of a fit that was made since the last such row."""
+        study = self.study
+        seconds = {part: study.seconds.pop(part) for part in PARTS if part in study.seconds}
+        spent = {part: round(value, 6) for part, value in seconds.items()}
+        if "mcmc" not in spent:
             return {"suggestion_seconds": spent} if spent else {}
-        n = self.study.fit().n
-        if self.study.start is not None:
+        fit = study.fit()
+        if study.start is not None and self.config is not None:
             # Before the row: whichever of the two a kill prevents, the other is still right.
-            last = max(self.starts, default=None)
-            kept = {k: e for k, e in self.starts.items() if k == last}
-            self.starts = kept | {n: self.study.start}
-            ensembles.save(state_path(self.config.journal), self.starts)
+            last = max(self._starts, default=None)
+            kept = {k: e for k, e in self._starts.items() if k == last}
+            self._starts = kept | {fit.n: study.start}
+            ensembles.save(state_path(self.config.journal), self._starts)
         return {
-            "fitted": n,
-            "eta": self.study.eta_quantiles(ETA_QUANTILES).tolist(),
+            "fitted": fit.n,
+            "eta": [_rounded(q) for q in study.eta_quantiles(ETA_QUANTILES).tolist()],
+            "mcmc": {k: _rounded(v) for k, v in asdict(fit.samples.diagnostics).items()},
             "suggestion_seconds": spent,
         }
 
     def append(self, row: dict[str, Any]) -> None:
-        if self.writer is None:
+        if self.writer is not None:
+            self.writer.append(row)
+        elif self.config is not None:
             raise ValueError("this notebook was opened for reading")
-        self.writer.append(row)
         self.rows.append(row)
+        self._outcomes = note(self.entries, row, self._outcomes)
+        self._last = max(self._last, row.get("id", 0))
 
     def _next_id(self) -> int:
-        return max([row["id"] for row in self.rows if "id" in row], default=0) + 1
+        return self._last + 1
 
 
-def open_notebook(config: StudyFile, fits: bool = True, **lock: Any) -> Notebook:
+def open_notebook(config: StudyConfig, **lock: Any) -> Notebook:
     """The study's notebook, locked for writing and made if need be; a context manager.
 
-    ``Busy`` if another process writes it, ``ConfigChanged`` if it is another study's.
-    Without ``fits`` it takes no time, and is for telling only: what it asked for would not be what
-    the study would have. ``lock`` is how long to wait for others, as ``Writer`` says.
+    ``Busy`` if another process writes it, ``ConfigChanged`` if it is another study's. ``lock`` is
+    how long to wait for others, as ``Writer`` says.
     """
     writer = Writer(config.journal, **lock)
     try:
-        if writer.journal is None:
+        new = writer.journal is None
+        if new:
             state_path(config.journal).unlink(missing_ok=True)  # of a journal since removed
             writer.append(header(config))
-        else:
-            check_same(writer.journal, config)
-        rows = once(writer.journal.rows) if writer.journal is not None else []
-        study, starts = replay(config, rows, fits)
-        return Notebook(config, study, rows, writer, starts, new=writer.journal is None)
+        return _replayed(config, writer.journal, writer, new)
     except BaseException:
         writer.__exit__(None, None, None)
         raise
 
 
-def read_notebook(config: StudyFile, fits: bool = True) -> Notebook:
+def read_notebook(config: StudyConfig) -> Notebook:
     """The same for reading only, at any time; empty if there is no journal yet."""
-    if not config.journal.exists():
-        return Notebook(config, Study(build_space(config), build_settings(config)))
-    journal = read(config.journal)
-    check_same(journal, config)
-    rows = once(journal.rows)
-    study, starts = replay(config, rows, fits)
-    return Notebook(config, study, rows, None, starts)
+    return _replayed(config, read(config.journal) if config.journal.exists() else None)
 
 
-def study_of(path: Path) -> StudyFile | None:
-    """The study of a YAML file, of a journal or of the folder that holds it; None if it is none."""
-    if path.suffix in (".yaml", ".yml") and path.is_file():
-        return load(path) if is_study(path) else None
-    journal = path / "study.jsonl" if path.is_dir() else path
-    if not journal.is_file() or journal.name != "study.jsonl":
-        return None
-    held = read(journal)
-    if "study" not in held.header:
-        return None
-    rows = sum(row.get("event") == "asked" for row in held.rows)
-    where = journal.resolve().parent
-    data = held.header["study"] | {"name": where.name, "output": str(where.parent)}
-    return from_dict(data | {"budget": max(1, rows, data["initial"]["n"] or 1)}, str(journal))
+def _replayed(
+    config: StudyConfig, journal: Journal | None, writer: Writer | None = None, new: bool = False
+) -> Notebook:
+    if journal is not None:
+        check_same(journal, config)
+    rows = once(journal.rows) if journal is not None else []
+    study, _ = replay(config, rows, fits=False)
+    return Notebook(study, config, rows, writer, new, _cold=True)
+
+
+def notebook_of(journal: Journal, path: Path) -> Notebook:
+    """The notebook, for reading, of the study that a journal's header describes."""
+    return _replayed(config_of(journal, path), journal)
+
+
+def config_of(journal: Journal, path: Path) -> StudyConfig:
+    """The study that a journal is of; ``path`` is where it lies."""
+    study = journal.header.get("study")
+    if not isinstance(study, dict) or not {"problem", "method", "seed", "initial"} <= set(study):
+        raise ValueError(f"{path} must be the journal of a study, and its header describes none")
+    problem = {key: value for key, value in study["problem"].items() if value is not None}
+    data = {key: study[key] for key in ("method", "seed", "initial")}
+    where = path.resolve().parent
+    if path.name == "study.jsonl":
+        data |= {key: value for key, value in problem.items() if key != "label"}
+    else:
+        where = where.parents[1] if len(where.parents) > 1 else where
+        known = () if "space" in problem else ("minimum",)
+        data["problems"] = [{k: v for k, v in problem.items() if k not in known}]
+    data["budget"] = max(1, len(entries_of(journal.rows)), study["initial"]["n"] or 1)
+    data["name"] = where.name if LABEL.admits(where.name) else "study"
+    return from_dict({**data, "output": str(where.parent)}, str(path)).studies()[0]
 
 
 def replay(
-    config: StudyFile, rows: Sequence[Mapping[str, Any]], fits: bool = True
+    config: StudyConfig, rows: Sequence[Row], fits: bool = True
 ) -> tuple[Study, dict[int, Ensemble]]:
     """The study as it was after these rows, and the ensembles that its last fits started from."""
-    study = Study(build_space(config), build_settings(config))
+    study = build_study(config)
+    x_of = Notebook(study).x
     right = amended(rows)
     last = max([row["fitted"] for row in right if "fitted" in row], default=None)
-    saved = ensembles.load(state_path(config.journal)) if last is not None else {}
+    saved = ensembles.load(state_path(config.journal)) if fits and last is not None else {}
     start = saved.get(last) if last is not None else None
     starts: dict[int, Ensemble] = {}
     for row in right:
         event = row.get("event")
         if event == "told":
-            study.tell(row["point"], row["value"])
+            study.tell(x_of(row["point"]), row["value"])
         elif event == "failed":
-            study.fail(row["point"], row["reason"])
+            study.fail(x_of(row["point"]), row["reason"])
         if fits and "fitted" in row and (row["fitted"] == last or start is None):
             if start is not None:
                 study.ensemble = start
@@ -231,41 +284,55 @@ def replay(
     study.seconds.clear()
     for entry in entries_of(rows).values():
         if entry.state == "pending":
-            study.expect(entry.point)
+            study.expect(x_of(entry.point))
     return study, starts
 
 
-def header(config: StudyFile) -> dict[str, Any]:
+def header(config: StudyConfig) -> dict[str, Any]:
     """The journal's first line: what the study is, and what it was made with."""
+    study = config.described()
+    if not config.problem.black_box:
+        study["problem"]["minimum"] = build_problem(config.problem).minimum
     return {
         "format": FORMAT,
         "fitbo": fitbo.__version__,
-        "study": fixed(config),
+        "campaign": config.campaign.name,
+        "budget": config.campaign.budget,
+        "study": study,
         "versions": made_by(),
     }
 
 
-def check_same(journal: Journal, config: StudyFile) -> None:
+def check_same(journal: Journal, config: StudyConfig) -> None:
     """``ConfigChanged`` if a journal is not of this study."""
     path = config.journal
-    if "study" not in journal.header:
+    if not isinstance(journal.header.get("study"), dict):
         raise ConfigChanged(f"{path} is not the journal of a study: give this one another name")
-    old, new = lasting(journal.header), lasting(header(config))
-    changed = [line.removeprefix("study.") for line in differences(old, new)]
-    order, now = (", ".join(each["study"]["space"]) for each in (old, new))
+    old, new = (_lasting(each["study"]) for each in (journal.header, header(config)))
+    changed = [line.removeprefix("problem.") for line in differences(old, new)]
+    order, now = (", ".join(each["problem"].get("space") or ()) for each in (old, new))
     if not changed and order != now:  # which coordinate is whose
         changed = [f"space: was in the order {order}, is {now}"]
     if changed:
+        folder = shlex.quote(str(config.directory))
         raise ConfigChanged(
-            f"{path} was made by another configuration: {'; '.join(changed)}. Give the study "
-            f"another name or output, or move its results away; to keep its evaluations, "
-            f"fitbo export {shlex.quote(str(config.directory))} old.csv and fitbo import that into "
-            f"the renamed study"
+            f"{path} was made by another configuration: {'; '.join(changed)}. Give the study or "
+            f"campaign another name or output, or move its results away; to keep its evaluations, "
+            f"fitbo export {folder} old.csv and fitbo import that into the renamed study"
         )
 
 
-def plain(point: Mapping[str, Any]) -> Point:
-    """A point of JSON's own types."""
-    return {
-        name: value.item() if hasattr(value, "item") else value for name, value in point.items()
+def _lasting(study: Mapping[str, Any]) -> dict[str, Any]:
+    """What a header says of the study itself, which must not change."""
+    parts = {
+        part: {k: v for k, v in study.get(part, {}).items() if k not in INCIDENTAL}
+        for part in ("problem", "method")
     }
+    return {**study, **parts}
+
+
+def _rounded(value: Any) -> Any:
+    """A statistic to eight digits, more than it is worth; JSON has no infinities: None."""
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.8g}") if math.isfinite(value) else None

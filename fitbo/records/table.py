@@ -19,11 +19,14 @@ from typing import Any
 
 from fitbo.decode import nearest, shown
 from fitbo.objectives.command import written
-from fitbo.records.events import Entry, Point
+from fitbo.records.archive import journals
+from fitbo.records.events import Entry, Point, entries_of, once
+from fitbo.records.journal import parsed
 from fitbo.records.notebook import Notebook
 from fitbo.space import Categorical, Integer, Space
 
 OUTCOME = ("value", "state", "reason")  # what came of a point
+WHICH = ("problem", "method", "seed")  # of which study, where there are several
 COLUMNS = ("id", *OUTCOME, "seconds", "source")
 UNEVALUATED = ("pending", "forgotten")
 MOST_ERRORS = 20
@@ -118,7 +121,7 @@ def take_in(notebook: Notebook, lines: Iterable[Line]) -> tuple[int, int]:
     """
 
     def key(point: Mapping[str, Any], value: float | None) -> tuple[Any, ...]:
-        return (*(str(point[name]) for name in notebook.config.space), value)
+        return (*(str(point[name]) for name in notebook.study.space.names), value)
 
     known: dict[tuple[Any, ...], list[int]] = {}
     for row in notebook.rows:
@@ -141,27 +144,52 @@ def take_in(notebook: Notebook, lines: Iterable[Line]) -> tuple[int, int]:
     return new, old
 
 
-def written_table(names: Sequence[str], entries: Iterable[Entry]) -> str:
-    """Every point with what has become of it, as CSV."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
+def export_table(path: Path) -> tuple[str, int]:
+    """Every point below a path with what has become of it, as CSV, and how many there are.
+
+    ``path`` is a journal, a folder of them or an archive; studies of a campaign are told apart by
+    columns for problem, method and seed.
+    """
+    found = [(file, parsed(data, file)) for file, data in journals(path) if b"\n" in data]
+    if not found:
+        raise ValueError(f"{path} must hold a study's journal (*.jsonl), and there is none")
+    several = len(found) > 1
+    names: dict[str, None] = {}
+    lines: list[dict[str, Any]] = []
+    for file, journal in found:
+        if "study" not in journal.header:
+            raise ValueError(f"{file} must be the journal of a study, and it is another's")
+        study = journal.header["study"]
+        which = {
+            "problem": study["problem"].get("label"),
+            "method": study["method"].get("label"),
+            "seed": study["seed"],
+        }
+        names |= dict.fromkeys(study["problem"].get("space") or ())
+        for entry in entries_of(once(journal.rows)).values():
+            names |= dict.fromkeys(entry.point)
+            lines.append((which if several else {}) | _cells(entry))
     own = [column_of(name) for name in names]
     kept = [column for column in COLUMNS if column not in own]
     first = kept.index("value")
-    columns = [*kept[:first], *own, *kept[first:]]
-    writer.writerow(columns)
-    for entry in entries:
-        cells = {
-            "id": entry.id,
-            "value": "" if entry.value is None else repr(entry.value),
-            "state": entry.state,
-            "reason": entry.reason or "",
-            "seconds": "" if entry.seconds is None else f"{entry.seconds:g}",
-            "source": entry.source,
-        }
-        cells |= {column_of(name): written(entry.point[name]) for name in names}
-        writer.writerow([cells[column] for column in columns])
-    return buffer.getvalue()
+    columns = [*(WHICH if several else ()), *kept[:first], *own, *kept[first:]]
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, columns, restval="", extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return buffer.getvalue(), len(lines)
+
+
+def _cells(entry: Entry) -> dict[str, Any]:
+    cells = {
+        "id": entry.id,
+        "value": "" if entry.value is None else repr(entry.value),
+        "state": entry.state,
+        "reason": entry.reason or "",
+        "seconds": "" if entry.seconds is None else f"{entry.seconds:g}",
+        "source": entry.source,
+    }
+    return cells | {column_of(name): written(value) for name, value in entry.point.items()}
 
 
 def _parsed(name: str, parameter: Any, text: str) -> Any:

@@ -1,14 +1,7 @@
-"""Results in, figures and one self-contained ``report.html`` out.
-
-The page needs nothing but itself: images are inlined, the only script sorts the table, and a
-content security policy lets no other script run and nothing be fetched. Every text that comes from
-a journal is escaped. The same journals give the same bytes: there is no date on the page.
-"""
+"""The page of a campaign: a table, curves for each problem, its studies, how it was run."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import math
 import re
@@ -17,75 +10,90 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from fitbo.report.drawing import Style, image
-from fitbo.report.figures import eta_figure, regret_figure, run_styles, seconds_figure
-from fitbo.report.page import PAGE, SCRIPT, STYLE
-from fitbo.report.picture import picture_figure
-from fitbo.report.regret import (
-    FLOOR,
-    SUCCESS,
-    Run,
-    Runs,
-    Summary,
-    campaign_labels,
-    folder,
-    group,
-    load,
-    summarise,
-)
+import numpy as np
 
-COLUMNS = (
-    "problem",
-    "method",
-    "runs",
-    "immediate regret",
-    "quartiles",
-    "simple regret",
-    "quartiles",
-    f"success at {SUCCESS:g}",
-    "s / suggestion",
+from fitbo.report import page
+from fitbo.report.drawing import Style, image
+from fitbo.report.figures import best_figure, eta_figure, regret_figure, seconds_figure
+from fitbo.report.history import Run, Runs, campaign_labels
+from fitbo.report.page import Cell
+from fitbo.report.picture import picture_figure
+from fitbo.report.regret import FLOOR, SUCCESS, Band, Summary, known_minimum
+
+CAPTION = (
+    "Each run at its last evaluation; medians and quartiles over seeds. Immediate regret is that "
+    "of the recommended point; success means that it is at most the value named. The best median "
+    f"of each problem is bold. Regrets below {FLOOR:.0e} count as {FLOOR:.0e}. Click a heading to "
+    "sort."
 )
 CAPTIONS = {
     "regret": "Immediate regret |f(recommended) - minimum| and simple regret, on a log scale: "
     "lines are medians over seeds, bands the quartiles. A line is dotted where not every run has "
-    "got so far. The grey strip is the initial design.",
-    "eta": "What each method believes of the minimum: the posterior of η, its median, 50% and 90% "
-    "bands (medians over seeds), against the true minimum.",
-    "seconds": "Seconds of MCMC and search that one suggestion took, median over seeds.",
-    "picture": "Above, the posterior after the initial design of the first seed; below, what each "
-    "method makes of it, and the point that it asked for next.",
+    "reached that far. The grey strip is the initial design.",
+    "best": "The best value so far: lines are medians over seeds, bands the quartiles. A line is "
+    "dotted where not every run has reached that far. The grey strip is the initial design.",
+    "eta": "The posterior of η, the lower bound of the model's warp: its median, 50% and 90% bands "
+    "(medians over seeds), against the true minimum.",
+    "seconds": "Seconds of MCMC and search per suggestion, median over seeds.",
+    "picture": "Above, the posterior after the initial design of the first seed; below, each "
+    "method's acquisition function, and the point that it asked for next.",
 }
 
 
-def write_report(paths: Sequence[Path], output: Path | None = None) -> Path:
-    """Write the report of the results below ``paths``; returns the path of ``report.html``.
+def draw(
+    problem: str, methods: Mapping[str, Sequence[Run]], style: Mapping[str, Style]
+) -> dict[str, bytes]:
+    """The figures of one problem, by kind."""
+    known = all(known_minimum(runs) for runs in methods.values())
+    figures = {
+        "regret": regret_figure(problem, methods, style) if known else None,
+        "best": None if known else best_figure(problem, methods, style),
+        "eta": eta_figure(problem, methods, style),
+        "seconds": seconds_figure(problem, methods, style),
+        "picture": picture_figure(methods),
+    }
+    return {kind: image(figure) for kind, figure in figures.items() if figure is not None}
 
-    Beside it go ``figures/<problem>-<kind>.png`` and ``summary.md``, the table in Markdown.
 
-    output   a folder, or the page itself if it ends in .html; by default the one path given, or
-             beside the first of several, named after them all
-    """
-    runs = load(paths)
-    page = _destination(paths, output)
-    grouped, rows = group(runs), summarise(group(runs))
-    style = run_styles(grouped)
-    pictures = page.parent / "figures"
-    pictures.mkdir(parents=True, exist_ok=True)
-    sections = []
-    for problem, slug in zip(grouped, slugs(grouped), strict=True):
-        drawn = {}
-        for kind, data in _figures(problem, grouped[problem], style):
-            (pictures / f"{slug}-{kind}.png").write_bytes(data)
-            drawn[kind] = data
-        sections.append(_section(problem, slug, drawn))
-    page.with_name("summary.md").write_text(markdown_table(rows), encoding="utf-8")
-    page.write_text(_page(runs, grouped, rows, style, sections), encoding="utf-8")
-    return page
+def write_page(
+    runs: Sequence[Run],
+    grouped: Runs,
+    rows: Sequence[Summary],
+    style: Mapping[str, Style],
+    drawn: Mapping[str, Mapping[str, bytes]],
+    pages: Mapping[Path, str],
+) -> str:
+    """The HTML of the campaign's page; ``pages`` links journals to the pages of their studies."""
+    names = list(dict.fromkeys(campaign_labels(runs).values()))
+    slug = dict(zip(grouped, slugs(grouped), strict=True))
+    facts = [
+        _count(len(grouped), "problem"),
+        _count(len(style), "method"),
+        _count(len({run.seed for run in runs}), "seed"),
+        f"{sum(run.complete for run in runs)} of {_count(len(runs), 'run')} complete",
+    ]
+    sections = [page.section("summary", "Summary", _table(rows, style), CAPTION)]
+    for problem, images in drawn.items():
+        body = page.figures(problem, images, CAPTIONS)
+        mine = [run for each in grouped[problem].values() for run in each if run.path in pages]
+        if mine:
+            body += page.table([("study", False), ("best", True)], [_link(r, pages) for r in mine])
+        sections.append(page.section(slug[problem], problem, body))
+    links = "".join(f'<a href="#{slug[problem]}">{escape(problem)}</a>' for problem in grouped)
+    return page.render(
+        " and ".join(names),
+        facts=escape(" · ".join(facts)),
+        links=links if len(grouped) > 1 else "",
+        notes="".join(f'<p class="note">{escape(note)}</p>' for note in _notes(runs)),
+        sections="".join(sections),
+        config=_configurations(runs),
+    )
 
 
 def summary_table(rows: Sequence[Summary]) -> tuple[list[str], list[list[str]]]:
-    """Headings and cells of the final table as plain text, for a terminal or a page."""
-    return list(COLUMNS), [[text for text, _ in _cells(row)] for row in rows]
+    """Headings and cells of the final table as plain text."""
+    columns, cells = _columns(rows)
+    return [name for name, _ in columns], [[cell.text for cell in row] for row in cells]
 
 
 def markdown_table(rows: Sequence[Summary]) -> str:
@@ -108,43 +116,56 @@ def slugs(names: Iterable[str]) -> list[str]:
     return taken
 
 
-def _destination(paths: Sequence[Path], output: Path | None) -> Path:
-    if output is None:
-        first = paths[0]
-        if len(paths) > 1:
-            names = dict.fromkeys(path.resolve().name for path in paths)
-            output = first.resolve().parent / "-vs-".join(names)
-        else:
-            output = first.parent if first.is_file() else first
-    page = output if output.suffix == ".html" else output / "report.html"
-    page.parent.mkdir(parents=True, exist_ok=True)
-    return page
+def _table(rows: Sequence[Summary], style: Mapping[str, Style]) -> str:
+    columns, cells = _columns(rows, style)
+    return page.table(columns, cells)
 
 
-def _figures(
-    problem: str, methods: Mapping[str, Sequence[Run]], style: Mapping[str, Style]
-) -> Iterable[tuple[str, bytes]]:
-    makers = {"regret": regret_figure, "eta": eta_figure, "seconds": seconds_figure}
-    for kind, make in makers.items():
-        figure = make(problem, methods, style)
-        if figure is not None:
-            yield kind, image(figure)
-    picture = picture_figure(methods)
-    if picture is not None:
-        yield "picture", image(picture)
+def _columns(
+    rows: Sequence[Summary], style: Mapping[str, Style] | None = None
+) -> tuple[list[tuple[str, bool]], list[list[Cell]]]:
+    """The columns that these rows need, and their cells; the best median of each problem bold."""
+    measures: dict[str, str] = {}  # heading -> field of a summary
+    if not all(math.isnan(row.immediate[1]) for row in rows):
+        measures["immediate regret"] = "immediate"
+    if not all(math.isnan(row.simple[1]) for row in rows):
+        measures["simple regret"] = "simple"
+    if any(math.isnan(row.simple[1]) for row in rows):
+        measures["best value"] = "best"
+    lowest = {
+        (row.problem, field): min(
+            getattr(other, field)[1] for other in rows if other.problem == row.problem
+        )
+        for row in rows
+        for field in measures.values()
+    }
+    columns = [("problem", False), ("method", False), ("runs", True)]
+    for heading in measures:
+        columns += [(heading, True), ("quartiles", True)]
+    columns += [(f"success at {SUCCESS:g}", True), ("s / suggestion", True)]
+    cells = []
+    for row in rows:
+        whole = str(row.runs) if row.complete == row.runs else f"{row.complete} of {row.runs}"
+        dot = str(style[row.method]["color"]) if style else None
+        line = [Cell(row.problem, row.problem), Cell(row.method, row.method, dot=dot)]
+        line.append(Cell(whole, float(row.complete)))
+        for field in measures.values():
+            band: Band = getattr(row, field)
+            line += _banded(band, field, band[1] == lowest[row.problem, field])
+        share = "n/a" if math.isnan(row.success) else f"{row.success:.0%}"
+        spent = "n/a" if math.isnan(row.seconds) else f"{row.seconds:.3g}"
+        cells.append([*line, Cell(share, row.success), Cell(spent, row.seconds)])
+    return columns, cells
 
 
-def _cells(row: Summary) -> list[tuple[str, str | float]]:
-    """Text and sort key of each cell."""
-    cells: list[tuple[str, str | float]] = [(row.problem, row.problem), (row.method, row.method)]
-    whole = str(row.runs) if row.complete == row.runs else f"{row.complete} of {row.runs}"
-    cells.append((whole, float(row.complete)))
-    for low, median, high in (row.immediate, row.simple):
-        cells.append((_regret(median), median))
-        cells.append((f"{_regret(low, 1)} … {_regret(high, 1)}", low))
-    cells.append((f"{row.success:.0%}", row.success))
-    cells.append(("n/a" if math.isnan(row.seconds) else f"{row.seconds:.3g}", row.seconds))
-    return cells
+def _banded(band: Band, field: str, first: bool) -> list[Cell]:
+    """A median and its quartiles."""
+    low, median, high = band
+    if field == "best":
+        text, ends = _value(median), f"{_value(low)} … {_value(high)}"
+    else:
+        text, ends = _regret(median), f"{_regret(low, 1)} … {_regret(high, 1)}"
+    return [Cell(text, median, strong=first and math.isfinite(median)), Cell(ends, low)]
 
 
 def _regret(value: float, decimals: int = 2) -> str:
@@ -153,56 +174,17 @@ def _regret(value: float, decimals: int = 2) -> str:
     return f"≤ {FLOOR:.0e}" if value <= FLOOR * (1 + 1e-9) else f"{value:.{decimals}e}"
 
 
-def _table(grouped: Runs, rows: Sequence[Summary], style: Mapping[str, Style]) -> str:
-    """The sortable table; the best median of each problem stands out."""
-    best = {
-        (problem, field): min(getattr(row, field)[1] for row in rows if row.problem == problem)
-        for problem in grouped
-        for field in ("immediate", "simple")
-    }
-    head = "".join(
-        f'<th scope="col"{_numeric(i)}><button type="button">{escape(name)}</button></th>'
-        for i, name in enumerate(COLUMNS)
-    )
-    body = []
-    for row in rows:
-        cells = []
-        for i, (text, key) in enumerate(_cells(row)):
-            field = {3: "immediate", 5: "simple"}.get(i)
-            first = field is not None and key == best[row.problem, field] and math.isfinite(key)  # type: ignore[arg-type]
-            inner = f"<strong>{escape(text)}</strong>" if first else escape(text)
-            if i == 1:
-                colour = escape(str(style[row.method]["color"]))
-                inner = f'<span class="dot" style="background:{colour}"></span>{inner}'
-            cells.append(f'<td{_numeric(i)} data-value="{escape(_key(key))}">{inner}</td>')
-        body.append(f"<tr>{''.join(cells)}</tr>")
-    return (
-        f'<table class="sortable"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(body)}</tbody></table>"
-    )
+def _value(value: float) -> str:
+    return f"{value:.6g}" if math.isfinite(value) else "n/a"
 
 
-def _numeric(column: int) -> str:
-    return "" if column < 2 else ' class="number"'
+def _link(run: Run, pages: Mapping[Path, str]) -> list[Cell]:
+    title = f"{run.method}, seed {run.seed}"
+    best = float(run.best[-1])
+    return [Cell(title, title, link=pages[run.path]), Cell(_value(best), best)]
 
 
-def _key(value: str | float) -> str:
-    """What the script sorts by; empty if there is no value, and then last."""
-    if isinstance(value, str):
-        return value
-    return repr(value) if math.isfinite(value) else ""
-
-
-def _section(problem: str, slug: str, drawn: Mapping[str, bytes]) -> str:
-    cards = "".join(
-        f'<figure><img alt="{escape(problem)}: {kind}" src="data:image/png;base64,'
-        f'{base64.b64encode(data).decode()}"><figcaption>{escape(CAPTIONS[kind])}</figcaption></figure>'
-        for kind, data in drawn.items()
-    )
-    return f'<section id="{slug}"><h2>{escape(problem)}</h2>{cards}</section>'
-
-
-def _notes(runs: Sequence[Run]) -> str:
+def _notes(runs: Sequence[Run]) -> list[str]:
     """What a reader must know before trusting the table."""
     notes = []
     unfinished = sum(not run.complete for run in runs)
@@ -213,26 +195,24 @@ def _notes(runs: Sequence[Run]) -> str:
         )
     worst: dict[str, float] = {}
     for run in runs:
-        lowest = float(run.simple.min())
-        slack = 1e-9 * max(1.0, abs(run.minimum))
-        if lowest < -slack:
-            worst[run.problem] = min(worst.get(run.problem, 0.0), lowest)
-    notes += [
+        gap = float(np.nanmin(run.simple)) if np.isfinite(run.minimum) else 0.0
+        if gap < -1e-9 * max(1.0, abs(run.minimum)):
+            worst[run.problem] = min(worst.get(run.problem, 0.0), gap)
+    return notes + [
         f"{problem}: a value {-gap:.2g} below the stated minimum was seen; that minimum is wrong."
         for problem, gap in worst.items()
     ]
-    return "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
 
 
 def resolved_config(runs: Sequence[Run]) -> str:
     """What a campaign's headers say it ran, as YAML whose values are JSON."""
     collected: dict[str, list[Any]] = {}
     for run in runs:
-        for key, value in {**run.header, "budget": run.budget}.items():  # it may have grown
-            if key not in ("versions", "format", "fitbo"):
-                seen = collected.setdefault(key, [])
-                if value not in seen:
-                    seen.append(value)
+        facts = {"campaign": run.campaign, **run.header["study"], "budget": run.budget}
+        for key, value in facts.items():
+            seen = collected.setdefault(key, [])
+            if value not in seen:
+                seen.append(value)
     lines = []
     plural = {"problem": "problems", "method": "methods"}
     for key, values in collected.items():
@@ -247,63 +227,28 @@ def resolved_config(runs: Sequence[Run]) -> str:
     return "\n".join(lines)
 
 
-def _campaigns(runs: Sequence[Run]) -> str:
+def versions(runs: Sequence[Run]) -> str:
+    """What the journals were made with."""
+    found: dict[str, set[str]] = {}
+    for run in runs:
+        known = {"fitbo": run.header.get("fitbo"), **(run.header.get("versions") or {})}
+        for name, version in known.items():
+            found.setdefault(str(name), set()).add(str(version))
+    return " · ".join(f"{name} {', '.join(sorted(vs))}" for name, vs in found.items())
+
+
+def _configurations(runs: Sequence[Run]) -> str:
     """The resolved config and the versions of each campaign, and files that lie beside them."""
     blocks = []
     for path, label in campaign_labels(runs).items():
-        mine = [run for run in runs if folder(run) == path]
-        versions: dict[str, set[str]] = {}
-        for run in mine:
-            known = {"fitbo": run.header.get("fitbo"), **(run.header.get("versions") or {})}
-            for name, version in known.items():
-                versions.setdefault(str(name), set()).add(str(version))
-        listed = " · ".join(f"{name} {', '.join(sorted(vs))}" for name, vs in versions.items())
-        blocks.append(
-            f"<details><summary>{escape(label)}: resolved configuration and versions</summary>"
-            f"<p>{escape(listed)}</p><pre>{escape(resolved_config(mine))}</pre>"
-        )
-        for file in sorted(path.iterdir()):
+        mine = [run for run in runs if run.folder == path]
+        parts = [f"<p>{escape(versions(mine))}</p><pre>{escape(resolved_config(mine))}</pre>"]
+        for file in sorted(path.iterdir()) if path.is_dir() else ():
             if file.is_file() and file.suffix in (".yaml", ".yml"):
                 text = file.read_text(encoding="utf-8", errors="replace")
-                blocks.append(f"<h3>{escape(file.name)}</h3><pre>{escape(text)}</pre>")
-        blocks.append("</details>")
+                parts.append(f"<h3>{escape(file.name)}</h3><pre>{escape(text)}</pre>")
+        blocks.append(page.details(f"{label}: resolved configuration and versions", *parts))
     return "".join(blocks)
-
-
-def _page(
-    runs: Sequence[Run],
-    grouped: Runs,
-    rows: Sequence[Summary],
-    style: Mapping[str, Style],
-    sections: Sequence[str],
-) -> str:
-    campaigns = list(dict.fromkeys(campaign_labels(runs).values()))
-    complete = sum(run.complete for run in runs)
-    facts = [
-        _count(len(grouped), "problem"),
-        _count(len(style), "method"),
-        _count(len({run.seed for run in runs}), "seed"),
-        f"{complete} of {_count(len(runs), 'run')} complete",
-    ]
-    links = "".join(
-        f'<a href="#{slug}">{escape(problem)}</a>'
-        for problem, slug in zip(grouped, slugs(grouped), strict=True)
-    )
-    parts = {
-        "script_hash": base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode(),
-        "title": escape(" and ".join(campaigns)),
-        "style": STYLE,
-        "facts": escape(" · ".join(facts)),
-        "links": links if len(grouped) > 1 else "",
-        "notes": _notes(runs),
-        "table": _table(grouped, rows, style),
-        "floor": f"{FLOOR:.0e}",
-        "sections": "".join(sections),
-        "campaigns": _campaigns(runs),
-        "script": SCRIPT,
-    }
-    # One pass, so that a label that looks like a placeholder stays what it is.
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], PAGE)
 
 
 def _count(number: int, noun: str) -> str:

@@ -16,6 +16,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from PIL import Image
 
 from fitbo.mixture import Array
 
@@ -26,6 +27,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1, 1.5)))
 INK, MUTED, RULE = "#22272e", "#6b7280", "#e5e7eb"
 DPI = 160
+PALETTE = 192  # colours of a picture
 LOOK: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9.5,
@@ -76,10 +78,18 @@ def styles(methods: Sequence[str], campaigns: Sequence[str] | None = None) -> li
 def image(figure: Figure, kind: str = "png") -> bytes:
     """The figure as PNG or SVG bytes, the same at every call: no dates, no version, fixed ids."""
     buffer = io.BytesIO()
-    metadata = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}[kind]
     with matplotlib.rc_context(LOOK):
-        figure.savefig(buffer, format=kind, dpi=DPI, metadata=metadata, facecolor="white")
-    return buffer.getvalue()
+        if kind == "svg":
+            nothing: dict[str, Any] = {"Date": None, "Creator": None}
+            figure.savefig(buffer, format=kind, metadata=nothing, facecolor="white")
+            return buffer.getvalue()
+        figure.savefig(buffer, format="rgba", dpi=DPI, facecolor="white")
+    # With a palette a picture of lines and text takes a third of the bytes.
+    width, height = (round(DPI * inches) for inches in figure.get_size_inches())
+    picture = Image.frombytes("RGBA", (width, height), buffer.getvalue()).convert("RGB")
+    small = io.BytesIO()
+    picture.quantize(PALETTE, dither=Image.Dither.NONE).save(small, "png", optimize=True)
+    return small.getvalue()
 
 
 def title_line(figure: Figure, name: str, rest: str) -> None:
@@ -99,6 +109,15 @@ def title_line(figure: Figure, name: str, rest: str) -> None:
         annotation_clip=False,
     )
     line.set_in_layout(False)
+
+
+def mark_initial(axes: Axes, size: int, margin: float = 0.0) -> None:
+    """The initial design as a grey strip."""
+    if size > 1:
+        axes.axvspan(1 - margin, size + margin, color="#6b7280", alpha=0.09, lw=0, zorder=0)
+        place: Any = axes.text
+        where = {"transform": axes.get_xaxis_transform(), "va": "top"}
+        place(size + margin, 0.985, " initial design", fontsize=7.5, color=MUTED, **where)
 
 
 def label_ends(axes: Axes, ends: Ends, style: Mapping[str, Style]) -> None:

@@ -19,15 +19,16 @@ from fitbo.mixture import Array
 from fitbo.report.drawing import (
     INK,
     LOOK,
-    MUTED,
     Ends,
     Style,
     label_ends,
+    mark_initial,
     shorten,
     styles,
     title_line,
 )
-from fitbo.report.regret import Curve, Run, Runs, curve, eta_band, folder, seconds_curve
+from fitbo.report.history import Run, Runs
+from fitbo.report.regret import Curve, curve, eta_band, seconds_curve
 
 Methods = Mapping[str, Sequence[Run]]
 
@@ -36,7 +37,7 @@ def run_styles(grouped: Runs) -> dict[str, Style]:
     """The style of each method's label, for all problems of a report."""
     first = {label: runs[0] for methods in grouped.values() for label, runs in methods.items()}
     dealt = styles(
-        [run.method for run in first.values()], [str(folder(run)) for run in first.values()]
+        [run.method for run in first.values()], [str(run.folder) for run in first.values()]
     )
     return dict(zip(first, dealt, strict=True))
 
@@ -44,29 +45,60 @@ def run_styles(grouped: Runs) -> dict[str, Style]:
 def regret_figure(problem: str, methods: Methods, style: Mapping[str, Style]) -> Figure:
     """log10 immediate and simple regret, median and quartile band over seeds.
 
-    The line is dotted where not every run has got so far.
+    The line is dotted where not every run has reached that far. Immediate regret is left out where
+    nobody knows what a recommended point is worth.
     """
+    tracked = not any(np.isnan(run.immediate).all() for runs in methods.values() for run in runs)
+    measures = {"simple": "Simple regret"}
+    if tracked:
+        measures = {"immediate": "Immediate regret", **measures}
+    figure, axes = _curves(problem, methods, style, measures)
+    _regret_ticks(axes)
+    axes.set_ylabel("regret (log scale)")
+    return figure
+
+
+def best_figure(problem: str, methods: Methods, style: Mapping[str, Style]) -> Figure:
+    """The best value so far, median and quartile band over seeds."""
+    figure, axes = _curves(problem, methods, style, {"best": "Best value so far"})
+    axes.set_ylabel("value")
+    low, high = _late([curve(runs, "best") for runs in methods.values()])
+    axes.set_ylim(low - 0.06 * (high - low), high + 0.06 * (high - low))
+    return figure
+
+
+def _curves(
+    problem: str, methods: Methods, style: Mapping[str, Style], measures: Mapping[str, str]
+) -> tuple[Figure, Axes]:
+    """A panel for each measure; the figure and its first panel."""
     with matplotlib.rc_context(LOOK):
         figure = Figure(figsize=(9.6, 3.9), layout="constrained")
-        left, right = figure.subplots(1, 2, sharey=True)
-        for axes, regret in ((left, "immediate"), (right, "simple")):
+        panels = figure.subplots(1, len(measures), sharey=True, squeeze=False)[0]
+        for axes, (what, title) in zip(panels, measures.items(), strict=True):
             ends: Ends = {}
             for method, runs in methods.items():
-                band = curve(runs, regret)
+                band = curve(runs, what)
                 _draw_curve(axes, band, style[method])
                 ends[method] = (float(band.n[-1]), float(band.median[-1]))
             _mark_initial(axes, methods)
-            axes.set_title(f"{regret.capitalize()} regret")
+            axes.set_title(title)
             axes.set_xlabel("evaluations")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.margins(x=0.01)
-        _regret_ticks(left)
-        left.set_ylabel("regret (log scale)")
-        label_ends(right, ends, style)
+        label_ends(panels[-1], ends, style)
         count = {len(runs) for runs in methods.values()}
         seeds = f"{count.pop()} seeds" if len(count) == 1 else f"{min(count)}-{max(count)} seeds"
         title_line(figure, problem, f"median and quartiles over {seeds}")
-    return figure
+    return figure, panels[0]
+
+
+def _late(bands: Sequence[Curve]) -> tuple[float, float]:
+    """A range that shows where the curves end: the first tenth of each may lie beyond."""
+    lows = [band.low[np.isfinite(band.low)].min() for band in bands if np.isfinite(band.low).any()]
+    late = [band.high[len(band.high) // 10 :] for band in bands]
+    highs = [each[np.isfinite(each)].max() for each in late if np.isfinite(each).any()]
+    low, high = min(lows, default=0.0), max(highs, default=1.0)
+    return (float(low), float(high)) if high > low else (float(low) - 0.5, float(low) + 0.5)
 
 
 def seconds_figure(problem: str, methods: Methods, style: Mapping[str, Style]) -> Figure:
@@ -99,7 +131,7 @@ def seconds_figure(problem: str, methods: Methods, style: Mapping[str, Style]) -
 
 
 def eta_figure(problem: str, methods: Methods, style: Mapping[str, Style]) -> Figure | None:
-    """eta's posterior, 50 and 90% bands, against the true minimum; a panel for each method.
+    """eta's posterior, 50 and 90% bands, against the minimum or the best value; a panel per method.
 
     None if no method has a posterior of eta.
     """
@@ -108,6 +140,8 @@ def eta_figure(problem: str, methods: Methods, style: Mapping[str, Style]) -> Fi
     if not bands:
         return None
     minimum = next(iter(methods.values()))[0].minimum
+    known = np.isfinite(minimum)
+    reference = "dashed: the true minimum" if known else "black: the best value so far"
     columns = 2 if len(bands) == 4 else min(3, len(bands))
     rows = -(-len(bands) // columns)
     with matplotlib.rc_context(LOOK):
@@ -118,8 +152,10 @@ def eta_figure(problem: str, methods: Methods, style: Mapping[str, Style]) -> Fi
             axes.fill_between(n, band[:, 0], band[:, 4], color=colour, alpha=0.13, lw=0)
             axes.fill_between(n, band[:, 1], band[:, 3], color=colour, alpha=0.24, lw=0)
             axes.plot(n, band[:, 2], color=colour, lw=1.8)
-            if np.isfinite(minimum):
+            if known:
                 axes.axhline(minimum, color=INK, lw=1.1, ls=(0, (4, 2)))
+            else:
+                axes.step(n, curve(methods[method], "best").median, where="post", color=INK, lw=1.1)
             axes.set_title(shorten(method, 32), fontsize=9.5, color=colour)
             axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
             axes.margins(x=0.02)
@@ -132,9 +168,7 @@ def eta_figure(problem: str, methods: Methods, style: Mapping[str, Style]) -> Fi
             below = [axes for axes in grid[:, column] if axes.get_visible()]
             below[-1].tick_params(labelbottom=True)
         figure.supxlabel("evaluations", fontsize=9.5)
-        title_line(
-            figure, problem, "posterior of the minimum η (median, 50%, 90%); dashed: the truth"
-        )
+        title_line(figure, problem, f"posterior of η (median, 50%, 90%); {reference}")
     return figure
 
 
@@ -156,17 +190,8 @@ def _draw_curve(axes: Axes, band: Curve, style: Style) -> None:
 def _mark_initial(axes: Axes, methods: Methods) -> None:
     """The initial design as a grey strip, if all runs have one of the same size."""
     sizes = {run.initial for runs in methods.values() for run in runs}
-    if len(sizes) == 1 and (size := sizes.pop()) > 1:
-        axes.axvspan(1, size, color="#6b7280", alpha=0.09, lw=0, zorder=0)
-        axes.text(
-            size,
-            0.985,
-            " initial design",
-            transform=axes.get_xaxis_transform(),
-            va="top",
-            fontsize=7.5,
-            color=MUTED,
-        )
+    if len(sizes) == 1:
+        mark_initial(axes, sizes.pop())
 
 
 def _eta_limits(bands: Sequence[Array], minimum: float) -> tuple[float, float]:

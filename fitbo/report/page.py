@@ -1,6 +1,20 @@
-"""The page of the report: its frame, its style sheet and the one script, which sorts tables."""
+"""HTML: the frame of a page, its style sheet, its one script, its tables and its figures.
+
+A page needs nothing but itself: images are inlined, the only script sorts tables, and a content
+security policy lets no other script run and nothing be fetched. Every text that comes from a
+journal is escaped. The same journals give the same bytes: there is no date on a page.
+"""
 
 from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -23,18 +37,10 @@ base-uri 'none'; form-action 'none'">
 <nav>{{links}}</nav>
 </header>
 {{notes}}
-<section id="summary">
-<h2>Summary</h2>
-<div class="scroll">{{table}}</div>
-<p class="caption">Each run at its last evaluation; medians and quartiles over seeds. Immediate \
-regret is that of the recommended point; success means that it is at most the value named. The \
-best median of each problem is bold. Regrets below {{floor}} count as {{floor}}. Click a \
-heading to sort.</p>
-</section>
 {{sections}}
 <section id="config">
 <h2>How it was run</h2>
-{{campaigns}}
+{{config}}
 </section>
 </main>
 <script>{{script}}</script>
@@ -72,7 +78,7 @@ nav a:hover { border-color: var(--accent); }
 table { border-collapse: collapse; width: 100%; font-size: .88rem; }
 th, td { padding: .5rem .7rem; text-align: left; white-space: nowrap; }
 td { border-top: 1px solid var(--rule); font-variant-numeric: tabular-nums; }
-td:nth-child(5), td:nth-child(7) { color: var(--muted); }
+td a { color: var(--accent); }
 tbody tr:nth-child(even) { background: var(--stripe); }
 .number { text-align: right; }
 th { padding: 0; vertical-align: bottom; }
@@ -82,6 +88,7 @@ th button { all: unset; box-sizing: border-box; width: 100%; padding: .6rem .7re
 th button:hover { color: var(--ink); }
 th button:focus-visible { outline: 2px solid var(--accent); outline-offset: -2px; }
 th button::after { position: absolute; margin-left: .1em; }
+.still { padding: .6rem .7rem; }
 th[aria-sort] button { color: var(--accent); }
 th[aria-sort="ascending"] button::after { content: "\\2191"; }
 th[aria-sort="descending"] button::after { content: "\\2193"; }
@@ -119,3 +126,84 @@ for (const table of document.querySelectorAll("table.sortable")) {
   }));
 }
 """
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table: its text, what it is sorted by, how it looks."""
+
+    text: str
+    key: Any = None
+    strong: bool = False
+    dot: str | None = None  # a colour
+    link: str | None = None
+
+
+def render(title: str, **parts: str) -> str:
+    """The page; ``facts``, ``links``, ``notes``, ``sections`` and ``config`` are its HTML."""
+    digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
+    known = {"title": escape(title), "style": STYLE, "script": SCRIPT, "script_hash": digest}
+    # One pass, so that a label that looks like a placeholder stays what it is.
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: (known | parts)[match[1]], PAGE)
+
+
+def section(name: str, title: str, body: str, caption: str = "") -> str:
+    """A section with its heading; ``body`` is HTML, ``caption`` is text."""
+    foot = f'<p class="caption">{escape(caption)}</p>' if caption else ""
+    return f'<section id="{name}"><h2>{escape(title)}</h2>{body}{foot}</section>'
+
+
+def figures(title: str, drawn: Mapping[str, bytes], captions: Mapping[str, str]) -> str:
+    """Images by their kinds, each with its caption."""
+    return "".join(
+        f'<figure><img alt="{escape(title)}: {kind}" src="data:image/png;base64,'
+        f'{base64.b64encode(data).decode()}"><figcaption>{escape(captions[kind])}</figcaption></figure>'
+        for kind, data in drawn.items()
+    )
+
+
+def table(
+    columns: Mapping[str, bool] | Sequence[tuple[str, bool]],
+    rows: Sequence[Sequence[Cell]],
+    sortable: bool = True,
+) -> str:
+    """A table; each column is a heading and whether it holds numbers."""
+    pairs = list(columns.items() if isinstance(columns, Mapping) else columns)
+    classes = [' class="number"' if numeric else "" for _, numeric in pairs]
+    inner = '<button type="button">{}</button>' if sortable else '<div class="still">{}</div>'
+    head = "".join(
+        f'<th scope="col"{css}>{inner.format(escape(name))}</th>'
+        for css, (name, _) in zip(classes, pairs, strict=True)
+    )
+    body = "".join(
+        "<tr>" + "".join(_cell(c, css) for c, css in zip(row, classes, strict=True)) + "</tr>"
+        for row in rows
+    )
+    kind = ' class="sortable"' if sortable else ""
+    return (
+        f'<div class="scroll"><table{kind}><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def details(title: str, *parts: str) -> str:
+    """What is folded away; the title is text, the parts are HTML."""
+    return f"<details><summary>{escape(title)}</summary>{''.join(parts)}</details>"
+
+
+def _cell(cell: Cell, css: str) -> str:
+    inner = escape(cell.text)
+    if cell.link is not None:
+        inner = f'<a href="{escape(cell.link)}">{inner}</a>'
+    if cell.strong:
+        inner = f"<strong>{inner}</strong>"
+    if cell.dot is not None:
+        inner = f'<span class="dot" style="background:{escape(cell.dot)}"></span>{inner}'
+    return f'<td{css} data-value="{escape(_key(cell.key))}">{inner}</td>'
+
+
+def _key(value: Any) -> str:
+    """What the script sorts by; empty if there is no value, and then last."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return ""
+    return repr(value) if isinstance(value, float) else str(value)

@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import (
     CancelledError,
     Executor,
@@ -30,9 +30,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from fitbo.config.campaign import Executor as ExecutorConfig
+from fitbo.config.campaign import StudyConfig
+from fitbo.config.executor import Executor as ExecutorConfig
 from fitbo.records.journal import Busy
-from fitbo.runs.campaign import Task, run_study
+from fitbo.runs.study import run
 
 ATTEMPTS = 5  # rounds in which workers are lost and no study is finished before we give up
 TICK = 0.25  # seconds between looks at the progress
@@ -45,44 +46,44 @@ _alone = threading.Lock()  # the number of BLAS threads is one for a whole proce
 
 
 def run_all(
-    tasks: Sequence[Task], config: ExecutorConfig, tick: Callable[[], None] = lambda: None
-) -> Generator[tuple[Task, BaseException | None], None, None]:
+    studies: Sequence[StudyConfig], config: ExecutorConfig, tick: Callable[[], None] = lambda: None
+) -> Generator[tuple[StudyConfig, BaseException | None], None, None]:
     """Run every study, and yield each as it ends, with the exception that ended it or None.
 
     ``tick`` is called a few times a second meanwhile. A study that another process is writing is
     left to the end and then waited for. A worker that dies takes no study with it: they are started
     again and go on from their journals.
     """
-    left, patient, futile = list(tasks), False, 0
+    left, patient, futile = list(studies), False, 0
     while left:
         finished = 0
-        again: list[Task] = []
+        again: list[StudyConfig] = []
         lost: BaseException | None = None
         with open_executor(config, len(left)) as (executor, stopping):
             with _deaf():
-                futures = {_submit(executor, task, stopping, patient): task for task in left}
+                futures = {_submit(executor, study, stopping, patient): study for study in left}
             for future in _as_completed(futures, tick):
-                task = futures[future]
+                study = futures[future]
                 error = future.exception() if not future.cancelled() else CancelledError()
                 if isinstance(error, Busy):
-                    again.append(task)
+                    again.append(study)
                 elif _worker_lost(error):
-                    again.append(task)
+                    again.append(study)
                     lost = error
                 else:
                     finished += 1
-                    yield task, error
+                    yield study, error
         futile = 0 if finished or lost is None else futile + 1
         if futile >= ATTEMPTS:
-            for task in again:
-                yield task, RuntimeError(f"its worker died {futile} times: {lost}")
+            for study in again:
+                yield study, RuntimeError(f"its worker died {futile} times: {lost}")
             return
         left, patient = again, lost is None
 
 
 @contextmanager
 def open_executor(config: ExecutorConfig, most: int) -> Iterator[tuple[Executor, Stopping]]:
-    """The executor that the configuration names, for up to ``most`` tasks at a time.
+    """The executor that the configuration names, for up to ``most`` studies at a time.
 
     With it comes what a study there asks to know whether it should end.
 
@@ -155,7 +156,7 @@ def _dask(config: ExecutorConfig, workers: int) -> Iterator[tuple[Executor, Stop
                 )
                 where = stack.enter_context(cluster)
         client = stack.enter_context(client_of(where, timeout="10s"))
-        # A task under way on another's cluster cannot be stopped from here: it has to ask.
+        # A study under way on another's cluster cannot be stopped from here: it has to ask.
         stop = event_of(f"fitbo-stop-{uuid4()}", client=client)
         try:
             yield client.get_executor(pure=False), partial(_told_to_stop, stop.name)
@@ -193,23 +194,25 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _submit(executor: Executor, task: Task, stopping: Stopping, patient: bool) -> Future[bool]:
+def _submit(
+    executor: Executor, study: StudyConfig, stopping: Stopping, patient: bool
+) -> Future[bool]:
     # Where a worker on another machine looks for the journal must not depend on where it started.
-    task = replace(task, base=Path.cwd())
+    study = replace(study, root=Path.cwd())
     try:
-        return executor.submit(_run, task, stopping, patient)
+        return executor.submit(_run, study, stopping, patient)
     except BrokenProcessPool as error:  # by a worker that was lost since the pool was opened
         broken: Future[bool] = Future()
         broken.set_exception(error)
         return broken
 
 
-def _run(task: Task, stopping: Stopping, patient: bool) -> bool:
+def _run(study: StudyConfig, stopping: Stopping, patient: bool) -> bool:
     """One study, in a worker; with patience, after another process has done with it."""
     while True:
         try:
             with _alone:
-                return run_study(task, stopping)
+                return run(study, stop=stopping, patience=0.0) is not None
         except Busy:
             if not patient or stopping():
                 raise
@@ -228,7 +231,7 @@ def _told_to_stop(name: str) -> bool:
     return bool(event_of(name).is_set())
 
 
-def _as_completed(futures: dict[Future[bool], Task], tick: Callable[[], None]) -> Iterator[Any]:
+def _as_completed(futures: Iterable[Future[bool]], tick: Callable[[], None]) -> Iterator[Any]:
     """The futures as they are done, with a tick between."""
     pending = set(futures)
     while pending:

@@ -1,290 +1,277 @@
-"""Evaluations of one study on several workers: a free worker gets a new point at once.
+"""The one loop: ask, evaluate, tell, until there is a reason to stop.
 
-``drive`` is the whole loop. It asks a study for points, submits them, tells what comes back, and
-ends by the first of several reasons. ``submit`` is all it knows of how a point is evaluated, and
-its callbacks all that a journal needs: ``on_start`` before a point is submitted, ``on_end`` after
-the study knows its outcome. With one worker it is the plain loop of ask, evaluate, tell. With more,
-the next point is chosen while all are busy and waits for the first that is free, unless choosing
-takes next to nothing beside evaluating.
+``Loop`` serves ``minimize``, studies and campaigns. It asks a notebook for points, submits them,
+records what comes back, and ends by the first limit that is reached. ``submit`` is all it knows of
+how a point is evaluated. With one worker it is the plain loop. With several, the next point is
+chosen while all are busy and waits for the first that is free, unless choosing takes next to
+nothing beside evaluating.
 
-An exception or a value that is not a finite number is a failure and not the end. What is still
-running when a search ends early is cancelled if it has not begun; it stays pending in the study.
+Every point is in the notebook before it is submitted, and its outcome before the next is chosen.
+What was pending in the notebook is evaluated first: an interruption loses no point.
 """
 
 from __future__ import annotations
 
-import math
+import logging
+import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from statistics import median
 from typing import Any
 
-from fitbo.objectives.outcome import Failed, described, number
+from fitbo.objectives import Outcome, end_all
+from fitbo.objectives.outcome import described
+from fitbo.records.events import GIVEN, Entry, Point
+from fitbo.records.notebook import Notebook
+from fitbo.runs.limits import Limits
+from fitbo.runs.standing import recommend
 from fitbo.space import Exhausted
-from fitbo.study import Study
+
+logger = logging.getLogger(__name__)
 
 NEGLIGIBLE = 0.02  # share of an evaluation's time that a worker may well be idle
 TICK = 1.0  # seconds between looks at ``stop`` while nothing comes back
+GRACE = 0.5  # seconds for programs to end, at an interruption, before we say that we wait
 
-Submit = Callable[[Any], "Future[Any]"]
+Submit = Callable[[Entry], "Future[Outcome]"]
+Watch = Callable[[Notebook, Entry, Outcome], None]
+Truth = Callable[[Point], float]
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One evaluation under way: its number, by the order of starting, and its point.
+class _Abandoned(Exception):
+    """Nothing more is to be waited for; the text is why."""
 
-    ``own`` is whether the point became pending by this trial, and was not so before.
+
+class Loop:
+    """Keeps every worker busy, and everything in the notebook: ``Loop(...).run()``.
+
+    submit      starts the evaluation of an entry's point and returns the ``Future`` of its outcome
+    n_workers   evaluations at a time
+    limits      what ends the study
+    truth       the noise-free value of a point, where it is known: then the journal has it for each
+                point told, and for what would be recommended before each choice
+    watch       called with the notebook, the entry and its outcome, after both know it
+    stop        called before each choice; a text ends the study and is the message
+    patient     whether what is running is waited for when the study ends; otherwise it stays
+                pending, and the time limit does not wait for it either
+    resume      called with an entry that was pending before, when its turn comes
     """
 
-    number: int
-    x: Any
-    started: float
-    own: bool = True
+    def __init__(
+        self,
+        notebook: Notebook,
+        submit: Submit,
+        *,
+        n_workers: int = 1,
+        limits: Limits | None = None,
+        truth: Truth | None = None,
+        watch: Watch | None = None,
+        stop: Callable[[], str | None] | None = None,
+        patient: bool = True,
+        resume: Callable[[Entry], None] | None = None,
+    ) -> None:
+        if n_workers < 1:
+            raise ValueError(f"n_workers must be at least 1, got {n_workers}")
+        self.notebook, self.submit, self.n_workers = notebook, submit, n_workers
+        self.limits, self.truth, self.watch = limits or Limits(), truth, watch
+        self.stop, self.patient, self.resume = stop, patient, resume
+        self.began, self.before = time.monotonic(), notebook.elapsed
+        self.queue = notebook.pending()  # what an interruption left over, or the caller wants first
+        self.left_over = {entry.id for entry in self.queue}
+        self.running: dict[Future[Outcome], tuple[Entry, float]] = {}
+        self.ended: dict[Future[Outcome], float] = {}  # when, though we may have been thinking
+        self.spent: list[float] = []  # seconds of the evaluations so far
+        self.ready: Entry | None = None  # chosen, and not started
+        self.closing: str | None = None  # why nothing new is started
 
+    def elapsed(self) -> float:
+        """Seconds for which the study has been run, in all sessions."""
+        return round(self.before + time.monotonic() - self.began, 3)
 
-@dataclass(frozen=True)
-class Outcome:
-    """How an evaluation ended: with a ``value``, or with the ``reason`` for its failure.
-
-    result   what the future gave back, if it gave anything
-    error    the exception, if there was one
-    """
-
-    number: int
-    x: Any
-    value: float | None
-    reason: str | None
-    seconds: float
-    result: Any = None
-    error: BaseException | None = None
-
-    @property
-    def failed(self) -> bool:
-        return self.value is None
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What ends a search; None is no limit.
-
-    budget         evaluations in all, failed ones too
-    max_failures   failures, after which it ends
-    time_limit     seconds, after which nothing new is started and nothing waited for
-    target         it ends with a value at or below
-    tolerance      it ends when ``study.remaining()`` is below, after the initial design
-    """
-
-    budget: int | None = None
-    max_failures: int | None = None
-    time_limit: float | None = None
-    target: float | None = None
-    tolerance: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.budget is not None and self.budget < 0:
-            raise ValueError(f"budget must not be negative, got {self.budget}")
-        if self.max_failures is not None and self.max_failures < 1:
-            raise ValueError(f"max_failures must be at least 1, got {self.max_failures}")
-        for name in ("time_limit", "tolerance"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"{name} must be positive, got {value}")
-        if self.target is not None and math.isnan(self.target):
-            raise ValueError("target must be a number, got nan")
-
-    def reached(self, study: Study, started: float) -> str | None:
-        """Why the search ends now, if it does; the budget is for the loop to count."""
-        if self.max_failures is not None and len(study.failures) >= self.max_failures:
-            last = study.failures[-1][1]
-            return f"{len(study.failures)} evaluations failed, the last by {last!r:.200}"
-        values = study.y
-        if self.target is not None and len(values) and values.min() <= self.target:
-            return f"the target of {self.target:g} was reached by {values.min():g}"
-        if self.time_limit is not None and time.monotonic() - started >= self.time_limit:
-            return f"the time limit of {self.time_limit:g} s has passed"
-        if self.tolerance is not None and len(values) >= study.n_initial:
-            left = study.remaining()
-            if left < self.tolerance:
-                return (
-                    f"the expected remaining improvement of {left:.3g} is below the tolerance "
-                    f"of {self.tolerance:g}"
-                )
-        return None
-
-
-def drive(
-    study: Study,
-    submit: Submit,
-    *,
-    n_workers: int = 1,
-    limits: Limits | None = None,
-    queue: Iterable[Any] = (),
-    done: int = 0,
-    on_start: Callable[[Study, Trial], None] | None = None,
-    on_end: Callable[[Study, Outcome], None] | None = None,
-    stop: Callable[[Study], str | None] | None = None,
-) -> str:
-    """Evaluate points on up to ``n_workers`` at a time until a limit is reached; which one.
-
-    submit     ``submit(x)`` starts the evaluation of x and returns its ``Future``
-    queue      points to evaluate first; one that is pending in the study already is no new one
-    done       evaluations before this call that count towards the budget, as of a study resumed
-    on_start   called with the study and the trial, the point being pending, before it is submitted
-               (to an executor that is broken in vain: then no outcome follows)
-    on_end     called with the study and the outcome, after the study was told
-    stop       called with the study after each outcome, and each second meanwhile; text ends the
-               search and is the message
-    """
-    if n_workers < 1:
-        raise ValueError(f"n_workers must be at least 1, got {n_workers}")
-    limits = limits or Limits()
-    waiting = list(queue)
-    began, count = time.monotonic(), done
-    running: dict[Future[Any], Trial] = {}
-    ended: dict[Future[Any], float] = {}  # when, though we may have been thinking then
-    spent: list[float] = []  # seconds of the evaluations so far
-    ready: Trial | None = None  # chosen, and not started
-    closing: str | None = None  # nothing new is started, what runs is waited for
-    message = _ended(study, limits, stop, began)
-
-    def choose() -> None:
-        nonlocal ready, closing, count
-        ready, closing = _choose(study, waiting, count, limits)
-        count += ready is not None
-
-    def start() -> None:
-        nonlocal ready, closing
-        if ready is None:
-            return
-        trial, ready = replace(ready, started=time.monotonic()), None
-        if on_start is not None:
-            on_start(study, trial)
+    def run(self) -> str:
+        """Why nothing is started any more, when all that was started has ended."""
         try:
-            future = submit(copy(trial.x))  # a function may change what it is given
-        except BrokenExecutor as error:
-            if trial.own:
-                study.forget(trial.x)
-            closing = f"the executor is broken and takes no more points: {error}"
-            return
-        running[future] = trial
-        future.add_done_callback(lambda future: ended.setdefault(future, time.monotonic()))
-
-    try:
-        while message is None:
-            while len(running) < n_workers:
-                if ready is None and closing is None:
-                    choose()
-                if ready is None:
+            while True:
+                self._fill()
+                if not self.running:
                     break
-                start()
-            if not running:
-                message = closing
-                break
-            if n_workers > 1 and ready is None and closing is None and not waiting:
-                busy = not any(future.done() for future in running)
-                if busy and _hurried(study, spent):
-                    choose()
-            finished = _finished(running, limits, began)
-            for future in finished:
-                trial = running.pop(future)
-                spent.append(ended.pop(future, time.monotonic()) - trial.started)
-                outcome = outcome_of(trial, future, spent[-1])
-                _record(study, outcome)
-                if on_end is not None:
-                    on_end(study, outcome)
-            # While nothing comes back only the clock and the caller can have changed their minds.
-            due = limits if finished else Limits(time_limit=limits.time_limit)
-            message = _ended(study, replace(due, tolerance=None), stop, began)
-            if message is None and due.tolerance is not None:
-                start()  # what remains to be gained takes a while to say
-                message = _ended(study, due, None, began)
-    finally:
-        for future in running:
-            future.cancel()
-        if ready is not None and study.is_pending(ready.x):
-            study.forget(ready.x)
-    return message or "there was nothing to evaluate"
+                self._collect()
+        except _Abandoned as end:
+            self.closing = str(end)
+            for future in self.running:
+                future.cancel()
+        except BaseException:
+            self._save_what_finished()
+            raise
+        notebook, unused = self.notebook, self.ready
+        if unused is not None and notebook.study.is_pending(notebook.x(unused.point)):
+            notebook.forget(unused)
+        return self.closing or "there was nothing to evaluate"
+
+    def _fill(self) -> None:
+        """Start evaluations until every worker has one, and choose ahead if that is worth it."""
+        while self.closing is None and len(self.running) < self.n_workers:
+            self._check()
+            if self.ready is None:
+                self._choose()
+            self._start()
+        if self.n_workers > 1 and self.ready is None and not self.queue:
+            busy = not any(future.done() for future in self.running)
+            if busy and self._hurried():
+                self._choose()
+
+    def _check(self) -> None:
+        """Close if there is a reason to; whether a further evaluation is worth it is not asked."""
+        self._close(replace(self.limits.quick, budget=None).reached(self.notebook, self.elapsed()))
+        if not self._spent() and self.stop is not None:
+            self._close(self.stop())
+
+    def _close(self, reason: str | None) -> None:
+        """Start nothing new, if there is a reason; and wait for nothing, if we are not patient."""
+        self.closing = self.closing or reason
+        if reason is not None and not self.patient:
+            raise _Abandoned(reason)
+
+    def _spent(self) -> bool:
+        """Whether nothing new is to be started, as after the last evaluation of the budget."""
+        budget = self.limits.budget
+        if budget is not None and self.ready is None and self._begun() >= budget:
+            self.closing = self.closing or f"the budget of {budget} evaluations is spent"
+        return self.closing is not None
+
+    def _begun(self) -> int:
+        """Evaluations chosen in total, whatever has come of them; those left over apart."""
+        waiting = {entry.id for entry in self.queue}
+        return sum(
+            entry.state != "forgotten" and entry.source != GIVEN and entry.id not in waiting
+            for entry in self.notebook.entries.values()
+        )
+
+    def _choose(self) -> None:
+        """The next point, pending in the notebook; or the reason why there is none."""
+        if not self._spent() and self.limits.tolerance is not None and not self.queue:
+            whole = replace(self.limits, budget=None)
+            self._close(whole.reached(self.notebook, self.elapsed()))
+        if self.closing is not None:
+            return
+        if self.queue:
+            self.ready = self.queue.pop(0)
+            if self.resume is not None:
+                self.resume(self.ready)
+            return
+        try:
+            self.ready = self.notebook.ask(**self._recommended())
+        except Exhausted as end:
+            self.closing = str(end)
+
+    def _recommended(self) -> dict[str, Any]:
+        """What is recommended before the next point is chosen, where its worth can be known."""
+        study = self.notebook.study
+        if self.truth is None or len(study.y) < study.n_initial:
+            return {}
+        return recommended(self.notebook, self.truth)
+
+    def _start(self) -> None:
+        if self.ready is None:
+            return
+        entry, self.ready = self.ready, None
+        started = time.monotonic()
+        try:
+            future = self.submit(entry)
+        except BrokenExecutor as error:
+            if entry.id not in self.left_over:
+                self.notebook.forget(entry)
+            self.closing = f"the executor is broken and takes no more points: {error}"
+            return
+        self.running[future] = entry, started
+        future.add_done_callback(lambda done: self.ended.setdefault(done, time.monotonic()))
+
+    def _collect(self) -> None:
+        """Wait a while for evaluations to end, and record those that have, in order of starting."""
+        patience = TICK
+        if self.limits.time_limit is not None and not self.patient:
+            patience = min(TICK, max(0.0, self.limits.time_limit - self.elapsed()))
+        done = wait(self.running, timeout=patience, return_when=FIRST_COMPLETED).done
+        for future in [future for future in self.running if future in done]:
+            entry, started = self.running[future]
+            self.spent.append(self.ended.pop(future, time.monotonic()) - started)
+            outcome = outcome_of(future, self.spent[-1])
+            self._record(entry, outcome)
+            del self.running[future]
+            if self.watch is not None:
+                self.watch(self.notebook, entry, outcome)
+        if not done and not self.patient:
+            self._check()
+
+    def _record(self, entry: Entry, outcome: Outcome) -> None:
+        more: dict[str, Any] = {"seconds": round(outcome.seconds, 6), "elapsed": self.elapsed()}
+        more |= {"attempts": outcome.attempts} if outcome.attempts > 1 else {}
+        if outcome.kept and self.notebook.config is not None:
+            folder = self.notebook.config.directory
+            more["scratch"] = [os.path.relpath(path, folder) for path in outcome.kept]
+        if outcome.value is None:
+            self.notebook.failed(entry, outcome.reason or "failed", **more)
+        else:
+            f = {} if self.truth is None else {"f": self.truth(entry.point)}
+            self.notebook.told(entry, outcome.value, **f, **more)
+
+    def _hurried(self) -> bool:
+        """Whether choosing takes so long, beside evaluating, that it is worth doing early.
+
+        A point chosen early lacks the value that sets its worker free.
+        """
+        key, rows = "suggestion_seconds", reversed(self.notebook.rows)
+        seconds: dict[str, float] = next((row[key] for row in rows if key in row), {})
+        thinking = sum(seconds.get(part, 0.0) for part in ("mcmc", "search"))
+        return bool(self.spent) and thinking > NEGLIGIBLE * median(self.spent)
+
+    def _save_what_finished(self) -> None:
+        """At an interruption: end the programs, and keep the values that have still come."""
+        end_all()
+        left = [future for future in self.running if not future.cancel()]
+        _, busy = wait(left, timeout=GRACE)
+        if busy and self.patient:
+            logger.warning("%d evaluations are still under way: Ctrl-C to give them up", len(busy))
+        waited_for = {entry.id for entry in self.notebook.pending()}
+        for future in left:
+            entry, _ = self.running[future]
+            if entry.id not in waited_for or not (self.patient or future.done()):
+                continue  # recorded, and interrupted before it was struck off
+            try:
+                outcome = future.result()
+            except (Exception, KeyboardInterrupt):  # noqa: BLE001, S112 - it stays pending
+                continue
+            if outcome.value is not None:  # a failure now may be our own doing
+                self._record(entry, outcome)
 
 
-def _hurried(study: Study, spent: list[float]) -> bool:
-    """Whether choosing a point takes so long, beside evaluating one, that it is worth doing early.
-
-    A point chosen early lacks the value that sets its worker free.
-    """
-    thinking = sum(study.seconds.get(part, 0.0) for part in ("mcmc", "search"))
-    return bool(spent) and thinking > NEGLIGIBLE * median(spent)
+def recommended(notebook: Notebook, truth: Truth | None = None) -> dict[str, Any]:
+    """What is recommended now, as a row has it; with the true value where that can be known."""
+    found = recommend(notebook)
+    more = {} if truth is None else {"f": truth(found.point)}
+    return {"recommended": asdict(found) | more}
 
 
-def outcome_of(trial: Trial, future: Future[Any], seconds: float) -> Outcome:
-    """What a future that is done says of its evaluation."""
+def outcome_of(future: Future[Outcome], seconds: float) -> Outcome:
+    """What an evaluation came to; a worker that died is a failure like any other."""
     try:
-        result = future.result()
-    except CancelledError as error:
-        return Outcome(trial.number, trial.x, None, "cancelled", seconds, error=error)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - what an objective raises is its failure
-        return Outcome(trial.number, trial.x, None, described(error), seconds, error=error)
-    value, reason = None, None
-    try:
-        value = number(result)
-    except Failed as failure:
-        reason = str(failure)
-    return Outcome(trial.number, trial.x, value, reason, seconds, result=result)
+        return future.result()
+    except CancelledError:
+        return Outcome(None, "cancelled", seconds)
+    except Exception as error:
+        if isinstance(error, OSError) and not type(error).__module__.startswith("distributed"):
+            raise  # a full disk, say: no fault of the evaluation
+        return Outcome(None, f"its worker failed: {described(error)}", seconds)
 
 
-def inline(fun: Callable[[Any], Any]) -> Submit:
+def inline(evaluate: Callable[[Entry], Outcome]) -> Submit:
     """A ``submit`` that evaluates here and now, and returns when it is done."""
 
-    def submit(x: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            future.set_result(fun(x))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - but Ctrl-C ends the search
-            future.set_exception(error)
+    def submit(entry: Entry) -> Future[Outcome]:
+        future: Future[Outcome] = Future()
+        future.set_result(evaluate(entry))
         return future
 
     return submit
-
-
-def _choose(
-    study: Study, waiting: list[Any], number: int, limits: Limits
-) -> tuple[Trial | None, str | None]:
-    """The next trial, its point pending; or none, and why there will be no other."""
-    if limits.budget is not None and number >= limits.budget:
-        return None, f"the budget of {limits.budget} evaluations is spent"
-    if waiting:
-        x = waiting.pop(0)
-        own = not study.is_pending(x)
-        if own:
-            study.expect(x)
-    else:
-        own = True
-        try:
-            x = study.ask()[0]
-        except Exhausted as end:
-            return None, str(end)
-    return Trial(number, x, time.monotonic(), own), None
-
-
-def _finished(running: dict[Future[Any], Trial], limits: Limits, began: float) -> list[Future[Any]]:
-    """Those that are done, after a while at most, in the order in which they were started."""
-    patience = TICK
-    if limits.time_limit is not None:
-        patience = min(patience, max(0.0, began + limits.time_limit - time.monotonic()))
-    done = wait(running, timeout=patience, return_when=FIRST_COMPLETED).done
-    return sorted(done, key=lambda future: running[future].number)
-
-
-def _record(study: Study, outcome: Outcome) -> None:
-    if outcome.value is not None:
-        study.tell(outcome.x, outcome.value)
-    else:
-        study.fail(outcome.x, str(outcome.reason))
-
-
-def _ended(
-    study: Study, limits: Limits, stop: Callable[[Study], str | None] | None, began: float
-) -> str | None:
-    return (stop(study) if stop is not None else None) or limits.reached(study, began)

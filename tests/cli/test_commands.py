@@ -18,14 +18,22 @@ from rich.console import Console
 import fitbo
 from fitbo.acquisition import ACQUISITIONS
 from fitbo.cli import main
-from fitbo.cli.display import Bars, display, glance, print_summary
-from fitbo.config.campaign import load
+from fitbo.cli.display import Bars, Glance, display, print_table
+from fitbo.config.campaign import StudyConfig, load
 from fitbo.entropy import BACKENDS
 from fitbo.problems import PROBLEMS
 from fitbo.records.journal import Writer
 from fitbo.report.regret import Summary
-from fitbo.runs.campaign import Task, run_study, tasks
-from tests.campaigns import ENVIRONMENT, MANY, campaign, n_rows, one_task, write_config
+from fitbo.surrogate import KERNELS
+from tests.campaigns import (
+    ENVIRONMENT,
+    MANY,
+    campaign,
+    complete,
+    n_told,
+    one_study,
+    write_config,
+)
 from tests.config.mutate import CONFIGS, mutants
 
 ROOT = Path(__file__).parents[2]
@@ -124,9 +132,9 @@ def test_quiet_prints_the_table_only(
 def test_a_changed_configuration_is_a_mistake(
     ran: tuple[Path, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["run", str(ran[0]), "--set", "budget=3", "--set", "methods[0].samples=13"]) == 2
+    assert main(["run", str(ran[0]), "--set", "noise_std=3", "--set", "methods[0].samples=13"]) == 2
     _, err = capsys.readouterr()
-    assert "budget: was 4, is 3" in err
+    assert "noise_std: was 0.0, is 3.0" in err
     assert "method.samples: was 12, is 13" in err
     assert len(err.splitlines()) <= SCREEN
 
@@ -138,9 +146,9 @@ def test_a_campaign_s_budget_may_grow(tmp_path: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.splitlines()[-2].split()[2] == "3"  # complete, all of them
     page = (tmp_path / "out" / "small" / "report.html").read_text()
     assert "3 of 3 runs complete" in page
-    assert "\nbudget: 4\n" in page
-    assert main(["run", str(config), "--quiet"]) == 2
-    assert "budget: was 4, is 3; a budget can only grow" in capsys.readouterr().err
+    assert "\nbudget: 4</pre>" in page
+    assert main(["run", str(config), "--quiet", "--no-report"]) == 0  # a smaller one is spent
+    assert capsys.readouterr().out.splitlines()[-1].split()[2] == "3"
 
 
 def test_a_study_that_fails_is_named_and_the_others_are_summed_up(
@@ -178,7 +186,7 @@ def test_ctrl_c_elsewhere_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> No
     def interrupted(*args: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fitbo.cli.commands.load", interrupted)
+    monkeypatch.setattr("fitbo.cli.files.load", interrupted)
     assert main(["validate", "x.yaml"]) == 130
 
 
@@ -195,7 +203,7 @@ def test_every_shipped_file_runs(
     assert err == ""
     written = sorted((tmp_path / path.stem).rglob("*.jsonl"))
     assert len(written) == len(shipped.problems) * len(shipped.methods)
-    assert [n_rows(each) for each in written] == [3] * len(written)
+    assert [n_told(each) for each in written] == [3] * len(written)
     assert all(
         len(line) <= 80 for line in out.splitlines() if "output" not in line and "/" not in line
     )
@@ -255,14 +263,14 @@ def test_validate_says_what_a_file_asks_for(capsys: pytest.CaptureFixture[str]) 
 
 def test_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schema"]) == 0
-    assert set(json.loads(capsys.readouterr().out)["required"]) >= {"problems", "methods"}
+    assert {"problems", "space", "budget"} <= set(json.loads(capsys.readouterr().out)["properties"])
 
 
 def test_list_has_a_line_about_each(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
     out = capsys.readouterr().out
     described = dict(re.findall(r"(?m)^  (\w+) +(\S.{10,})$", out))
-    assert set(described) == {*PROBLEMS, *BACKENDS, *ACQUISITIONS}
+    assert set(described) == {*PROBLEMS, *BACKENDS, *ACQUISITIONS, *KERNELS}
     assert main(["list", "entropies"]) == 0
     assert set(re.findall(r"(?m)^  (\w+)", capsys.readouterr().out)) == set(BACKENDS)
 
@@ -341,10 +349,9 @@ def test_an_output_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFix
 # --- The display ------------------------------------------------------------------------------
 
 
-def written(task: Task, rows: int) -> None:
-    """Run the study on until its journal holds that many rows."""
-    left = iter(range(rows - n_rows(task.path)))
-    run_study(task, lambda: next(left, None) is None)
+def written(task: StudyConfig, rows: int) -> None:
+    """Run the study on until its journal holds that many values."""
+    complete(task, lambda: n_told(task.journal) >= rows)
 
 
 def terminal(width: int = 80) -> Console:
@@ -358,8 +365,8 @@ def drawn(bars: Bars, width: int = 80) -> list[str]:
 
 
 def test_a_terminal_shows_a_bar_for_each_study_under_way(tmp_path: Path) -> None:
-    one, two, three = tasks(campaign(tmp_path, seeds=3, budget=5))
-    run_study(one)
+    one, two, three = campaign(tmp_path, seeds=3, budget=5).studies()
+    complete(one)
     console = terminal()
     with display([one, two, three], console, quiet=False) as shown:
         assert isinstance(shown, Bars)
@@ -391,42 +398,49 @@ def test_a_terminal_shows_a_bar_for_each_study_under_way(tmp_path: Path) -> None
 
 def test_a_tick_reads_only_what_has_grown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or the display of a long campaign would take a core to itself."""
-    studies = tasks(campaign(tmp_path, seeds=3, budget=3))
+    studies = campaign(tmp_path, seeds=3, budget=3).studies()
     for task in studies[:2]:
-        run_study(task)
+        complete(task)
     bars = Bars(studies)
-    looked: list[Path] = []
+    opened: list[Path] = []
+    real = Path.open
     monkeypatch.setattr(
-        "fitbo.cli.display.glance", lambda path: looked.append(path) or glance(path)
+        Path, "open", lambda self, *a, **k: opened.append(self) or real(self, *a, **k)
     )
     bars.tick()
-    assert looked == []
+    assert opened == []
     written(studies[2], 2)
+    opened.clear()
     bars.tick()
     bars.tick()
-    assert looked == [studies[2].path]
+    assert opened == [studies[2].journal]
 
 
 def test_a_glance_at_a_journal_in_any_state(tmp_path: Path) -> None:
     path = tmp_path / "0.jsonl"
-    assert glance(path) == (0, None)
+    glance = Glance(path)
+    assert (glance.look().count, str(glance)) == (0, "no value yet")
     with Writer(path) as writer:
-        assert glance(path) == (0, None)
-        writer.append({"format": 1})
-        assert glance(path) == (0, None)
-        writer.append({"n": 1, "immediate_regret": 0.5})
-        assert glance(path) == (1, 0.5)
-        writer.append({"n": 2, "immediate_regret": 0.25})
-        assert glance(path) == (2, 0.25)
+        assert glance.look().count == 0
+        writer.append({"study": {"problem": {"minimum": 0.25}}})
+        assert (glance.look().count, str(glance)) == (0, "no value yet")
+        writer.append({"event": "told", "value": 0.9, "f": 0.75})
+        assert (glance.look().count, str(glance)) == (1, "regret 0.5")
+        writer.append({"event": "failed", "reason": "told"})
+        writer.append({"event": "told", "value": 0.5})
+        assert (glance.look().count, str(glance)) == (3, "regret 0.25")
     whole = path.read_bytes()
-    path.write_bytes(whole + b'{"n": 3, "imm')
-    assert glance(path) == (2, 0.25)
-    path.write_bytes(whole + b"{torn\n")
-    assert glance(path) == (3, None)
+    path.write_bytes(whole + b'{"event": "to')
+    assert glance.look().count == 3
+    path.write_bytes(whole + b"{torn\n" + b'{"event": "told", "value": 0.25}\n')
+    assert (glance.look().count, str(glance)) == (4, "regret 0")
+    assert str(Glance(path).look()) == "regret 0"
+    path.write_text('{"study": {"problem": {}}}\n{"event": "told", "value": 3}\n')
+    assert str(Glance(path).look()) == "best 3"
 
 
 def test_lines_where_there_is_no_terminal(tmp_path: Path) -> None:
-    task = one_task(tmp_path, budget=3)
+    task = one_study(tmp_path, budget=3)
     written(task, 2)
     console = Console(file=io.StringIO(), width=20)
     with display([task], console, quiet=False) as shown:
@@ -441,10 +455,10 @@ def test_lines_where_there_is_no_terminal(tmp_path: Path) -> None:
 @pytest.mark.parametrize("label", ["x", "FITBO-MEMeL-10", "[bold]", "y" * 100])
 def test_the_table_fits_eighty_columns(label: str) -> None:
     regrets = (1.234e-10, 5.678e-05, 9.1e300)
-    row = Summary(label, label, 100, 99, regrets, regrets, 1.0, 12.345)
-    never = Summary(label, label, 3, 0, (float("inf"),) * 3, regrets, 0.0, float("nan"))
+    row = Summary(label, label, 100, 99, regrets, regrets, regrets, 1.0, 12.345)
+    never = Summary(label, label, 3, 0, (float("inf"),) * 3, regrets, regrets, 0.0, float("nan"))
     console = terminal()
-    print_summary(console, [row, never])
+    print_table(console, [row, never])
     lines = re.sub(r"\x1b\[[\d;]*m", "", console.file.getvalue()).splitlines()  # type: ignore[attr-defined]
     assert max(map(len, lines)) <= 80
     text = "\n".join(lines)

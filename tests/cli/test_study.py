@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from fitbo.cli import main
-from fitbo.cli import notebook as cli_notebook
-from fitbo.config.study import load
+from fitbo.cli import study as cli_study
+from fitbo.config.build import build_study
 from fitbo.records.journal import Writer
 from fitbo.records.notebook import read_notebook
-from fitbo.runs.study import run
+from fitbo.report.history import load as load_runs
 from tests.config.test_study import BLACK_BOXES
-from tests.studies import PYTHON, SPACE, points, rows, start, study
+from tests.studies import PYTHON, SPACE, load_study, points, rows, run, start, study
 
 LAB = "budget: 20\n"
 
@@ -62,7 +62,7 @@ def test_a_study_by_hand(lab: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     out = does(capsys, "tell", lab, "--set", "a=0.25", "n=3", "c=blue", "--value", "7")
     assert out == "6: 7, a point that was not asked for; 1 pending\n"
 
-    entries = read_notebook(load(lab)).entries
+    entries = read_notebook(load_study(lab)).entries
     assert [entry.state for entry in entries.values()] == [
         "told",
         "told",
@@ -78,12 +78,7 @@ def test_a_study_by_hand(lab: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_asking_by_hand_is_asking_at_once(tmp_path: Path, lab: Path) -> None:
     """The points are those of one study, though each comes from a process of its own."""
-    from fitbo.config.study import build_space
-    from fitbo.config.study_build import build_settings
-    from fitbo.study import Study
-
-    config = load(lab)
-    whole = Study(build_space(config), build_settings(config))
+    whole = build_study(load_study(lab))
     for value in (3.0, 1.0, 2.0, 0.5, 1.5, 0.7, 0.6):
         point = whole.ask()[0]
         whole.tell(point, value)
@@ -138,7 +133,7 @@ def test_mistakes_in_telling(
     lab: Path, arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert expected in fails(capsys, "tell", lab, *arguments)
-    assert not load(lab).journal.exists()
+    assert not load_study(lab).journal.exists()
 
 
 def test_a_busy_notebook_is_one_clear_error(
@@ -146,8 +141,8 @@ def test_a_busy_notebook_is_one_clear_error(
 ) -> None:
     """After some patience, and with the command that would have been lost."""
     does(capsys, "ask", lab)
-    monkeypatch.setattr(cli_notebook, "PATIENCE", dict.fromkeys(cli_notebook.PATIENCE, 0.2))
-    with Writer(load(lab).journal):
+    monkeypatch.setattr(cli_study, "PATIENCE", dict.fromkeys(cli_study.PATIENCE, 0.2))
+    with Writer(load_study(lab).journal):
         for arguments in (["ask", lab], ["tell", lab, "--id", 1, "--value", 2]):
             said = fails(capsys, *arguments)
             assert "is being written by another process still, after 0.2 s" in said
@@ -160,7 +155,7 @@ def test_tells_at_the_same_time_are_all_recorded(
 ) -> None:
     """Also while an ask thinks: here a writer that is in nobody's way for long."""
     does(capsys, "ask", lab, "-n", 4)
-    with Writer(load(lab).journal):
+    with Writer(load_study(lab).journal):
         tells = [start("tell", lab, "--id", n, "--value", n) for n in range(1, 5)]
         for tell in tells:
             assert tell.stderr is not None
@@ -179,7 +174,7 @@ def test_nobody_waits_for_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[st
         said.append(fails(capsys, "tell", path, "--set", "a=0", "n=1", "c=red", "--value", "7"))
         return True
 
-    run(load(path), tmp_path, callback=tell)
+    run(load_study(path), callback=tell)
     assert "is being written by a run, and nothing was recorded" in said[0]
     assert "--set a=0 n=1 c=red --value 7" in said[0]
 
@@ -272,7 +267,11 @@ def test_the_data_of_a_study_that_was_changed(
     lab.write_text(lab.read_text() + "name: wider\n")
     assert does(capsys, "import", lab, table) == "1 imported\n"
     assert does(capsys, "export", lab) == text.replace(",tell\n", ",import\n")
-    assert "must hold a study's journal" in fails(capsys, "export", tmp_path)
+    (tmp_path / "empty").mkdir()
+    assert "must hold a study's journal" in fails(capsys, "export", tmp_path / "empty")
+    both = does(capsys, "export", tmp_path / "results").splitlines()
+    assert both[0].startswith("problem,method,seed,id,a,n,c,value,")
+    assert [line.split(",")[0] for line in both[1:]] == ["try", "wider"]
     moved = folder.rename(folder.with_name("try, the first (of two)"))
     assert does(capsys, "export", moved) == text
     assert does(capsys, "export", (moved / "study.jsonl").rename(tmp_path / "kept.jsonl")) == text
@@ -331,7 +330,7 @@ def test_import_settles_pending_points(
     table.write_text(f"c,value,a,n\n{point['c']},1.5,{point['a']},{point['n']}\n\n")
     assert does(capsys, "import", lab, table) == "1 imported\n"
     assert rows(tmp_path, "told")[0]["id"] == 1
-    assert read_notebook(load(lab)).pending() == []
+    assert read_notebook(load_study(lab)).pending() == []
 
 
 def test_import_names_every_line_that_is_wrong(
@@ -349,7 +348,7 @@ def test_import_names_every_line_that_is_wrong(
     ):
         assert f"data.csv:{line}: {what}" in said
     assert "data.csv:2" not in said
-    assert not load(lab).journal.exists()
+    assert not load_study(lab).journal.exists()
 
 
 @pytest.mark.parametrize(
@@ -375,8 +374,8 @@ def test_files_that_are_not_there(
 ) -> None:
     assert "No such file" in fails(capsys, "import", lab, tmp_path / "none.csv")
     assert "cannot be read" in fails(capsys, "status", tmp_path / "none.yaml")
-    assert "has no journal yet" in fails(capsys, "export", lab)
-    assert "has no journal yet" in fails(capsys, "report", lab)
+    assert "has no results yet" in fails(capsys, "export", lab)
+    assert "has no results yet" in fails(capsys, "report", lab)
 
 
 # --- run, report, validate, schema ------------------------------------------------------------
@@ -400,26 +399,29 @@ def test_run_a_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert other.read_text() == text  # the same bytes from the folder as from the file
 
 
-def test_a_campaign_s_report_passes_over_studies(tmp_path: Path) -> None:
-    from fitbo.report.regret import load as load_runs
-
-    folder = tmp_path / "results" / "try"
-    (folder / "scratch" / "0001").mkdir(parents=True)
-    (folder / "study.jsonl").write_text('{"study": {}}\n{"event": "asked"}\n')
-    (folder / "scratch" / "0001" / "log.jsonl").write_text('{"a": 1}\n{"b": 2}\n')
-    with pytest.raises(ValueError, match="results must hold journals"):
-        load_runs([tmp_path / "results"])
-
-
-def test_studies_are_reported_one_at_a_time(
+def test_what_programs_write_is_not_reported(
     lab: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     does(capsys, "tell", lab, "--set", "a=0.5", "n=3", "c=red", "--value", 1)
     folder = tmp_path / "results" / "try"
-    for several in ([lab, lab], [folder, tmp_path], [tmp_path, folder / "study.jsonl"]):
-        said = fails(capsys, "report", *several)
-        assert f"report takes one study at a time, got {several[0]}, {several[1]}" in said
-    assert f"one at a time, as {folder}" in fails(capsys, "report", folder.parent)
+    (folder / "scratch" / "0001").mkdir(parents=True)
+    (folder / "scratch" / "0001" / "log.jsonl").write_text('{"a": 1}\n{"b": 2}\n')
+    (found,) = load_runs([tmp_path / "results"])
+    assert found.best.tolist() == [1.0]
+
+
+def test_studies_are_compared(
+    lab: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    does(capsys, "tell", lab, "--set", "a=0.5", "n=3", "c=red", "--value", 1)
+    other = lab.with_name("other.yaml")
+    other.write_text(lab.read_text())
+    does(capsys, "tell", other, "--set", "a=0.5", "n=3", "c=red", "--value", 2)
+    out = does(capsys, "report", lab, other)
+    page = tmp_path / "results" / "try-vs-other" / "report.html"
+    assert out.endswith(f"report: {page}\n")
+    assert {"<h2>try</h2>", "<h2>other</h2>"} <= set(re.findall(r"<h2>.*?</h2>", page.read_text()))
+    assert len(list((page.parent / "studies").iterdir())) == 2
 
 
 def test_run_says_when_all_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -448,8 +450,7 @@ def test_validate_and_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "quickstart: 12 studies" in out
     path.write_text(path.read_text().replace("low: 0.0", "low: 1.0"))
     assert "space.a.low: must be below high" in fails(capsys, "validate", path)
-    assert json.loads(does(capsys, "schema", "study"))["title"] == "A fitbo study"
-    assert json.loads(does(capsys, "schema"))["title"] == "A fitbo campaign"
+    assert json.loads(does(capsys, "schema"))["title"] == "A fitbo campaign or study"
 
 
 def test_a_report_escapes_what_the_journal_holds(

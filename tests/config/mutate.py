@@ -18,12 +18,9 @@ from typing import Any
 import numpy as np
 import yaml
 
-CONFIGS = sorted(
-    path
-    for path in (Path(__file__).parents[2] / "configs").glob("*.yaml")
-    if not path.stem.startswith("blackbox_")  # studies, not campaigns
-)
-REQUIRED = ("problems", "methods", "seeds", "budget")
+FILES = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
+CONFIGS = [path for path in FILES if not path.stem.startswith("blackbox_")]  # campaigns
+REQUIRED = ("problems", "space", "budget")
 CONTROLS = ("\x00", "\x07", "\x1b[31m", "\x7f", "\x85\x9f", "\ufffe", "\ud800")
 LOOKALIKES = {"a": "а", "e": "е", "o": "о", "s": "ѕ", "i": "і"}  # noqa: RUF001 (Cyrillic)
 TAGS = (
@@ -57,7 +54,7 @@ def mutants(n: int = 200, seed: int = 0) -> list[Mutant]:
     kinds = list(MUTATIONS)
     made = []
     for i in range(n):
-        path = CONFIGS[rng.integers(len(CONFIGS))]
+        path = FILES[rng.integers(len(FILES))]
         kind = kinds[i % len(kinds)]
         made.append(Mutant(kind, path.name, MUTATIONS[kind](path.read_text(), rng)))
     return made
@@ -100,7 +97,7 @@ def _misspelt(name: str, rng: Rng) -> str:
 
 
 def drop_key(data: Data, rng: Rng) -> None:
-    del data[_pick(rng, REQUIRED)]
+    del data[_pick(rng, [key for key in REQUIRED if key in data])]
 
 
 def rename_key(data: Data, rng: Rng) -> None:
@@ -135,12 +132,15 @@ def nest(data: Data, rng: Rng) -> None:
 
 
 def repeat_item(data: Data, rng: Rng) -> None:
-    items = data[_pick(rng, ["problems", "methods"])]
+    lists = [data[key] for key in ("problems", "methods") if key in data]
+    space = data.get("space", {}).values()
+    lists += [parameter["choices"] for parameter in space if "choices" in parameter]
+    items = _pick(rng, lists)
     items.append(items[int(rng.integers(len(items)))])
 
 
 def empty(data: Data, rng: Rng) -> None:
-    data[_pick(rng, REQUIRED)] = _pick(rng, [[], {}, "", None])
+    data[_pick(rng, [key for key in REQUIRED if key in data])] = _pick(rng, [[], {}, "", None])
 
 
 def stray_key(data: Data, rng: Rng) -> None:
@@ -193,7 +193,7 @@ def _wrong_number(text: str, rng: Rng) -> str:
 
 
 def _duplicate_key(text: str, rng: Rng) -> str:
-    key = _pick(rng, REQUIRED)
+    key = _pick(rng, [key for key in REQUIRED if f"\n{key}:" in text])
     return text + f"\n{key}: {_pick(rng, ['1', '[a]', '~'])}\n"
 
 

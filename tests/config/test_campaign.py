@@ -19,7 +19,6 @@ from fitbo.config.campaign import (
     ConfigError,
     Executor,
     ProblemConfig,
-    differences,
     from_dict,
     json_schema,
     load,
@@ -27,9 +26,10 @@ from fitbo.config.campaign import (
     to_dict,
 )
 from fitbo.config.method import RANGES, EntropyConfig, MethodConfig, Sampler, Surrogate
+from fitbo.decode import differences
 from fitbo.entropy import BACKENDS
 from fitbo.problems import PROBLEMS
-from tests.config.mutate import CONFIGS, MUTATIONS, Mutant, mutants
+from tests.config.mutate import CONFIGS, FILES, MUTATIONS, Mutant, mutants
 
 SMALL = "problems: [branin]\nmethods: [random]\nseeds: 2\nbudget: 20\n"
 
@@ -73,11 +73,8 @@ def test_the_shipped_files_are_those_promised() -> None:
         assert [method.label for method in campaign.methods] == paper
         assert [one.label for one in campaign.problems] == [problem]
         assert campaign.seeds == tuple(range(10))
-        assert (
-            campaign.budget - campaign.n_initial(campaign.problems[0])
-            == 100
-            == budget - 2 * (campaign.problems[0].dim or 0)
-        )
+        (initial,) = {study.n_initial for study in campaign.studies()}
+        assert campaign.budget - initial == 100 == budget - 2 * (campaign.problems[0].dim or 0)
     used = {method.entropy.name for method in found["all_backends"].methods if method.entropy}
     assert used == set(BACKENDS)
     assert [one.label for one in found["all_backends"].problems] == ["hartmann6", "michalewicz5"]
@@ -86,7 +83,7 @@ def test_the_shipped_files_are_those_promised() -> None:
     }
     figure = found["fig_1d"]
     assert figure.problems[0].dim == 1
-    assert figure.budget == figure.n_initial(figure.problems[0]) + 1
+    assert figure.budget == figure.studies()[0].n_initial + 1
     assert [method.label for method in figure.methods] == paper
     assert "quickstart" in found
 
@@ -108,11 +105,11 @@ def test_defaults_and_labels() -> None:
     campaign = loads(SMALL + "noise_std: 1e-3\n", "configs/x.yaml")
     assert campaign.name == "x"
     assert campaign.seeds == (0, 1)
-    assert campaign.executor == Executor("processes")
-    assert campaign.n_initial(campaign.problems[0]) == 4
-    assert campaign.noise(campaign.problems[0]) == 1e-3
+    assert campaign.place == Executor("processes")
+    assert campaign.studies()[0].n_initial == 4
+    assert campaign.studies()[0].noise_std == 1e-3
     assert campaign.directory == Path("results/x")
-    assert loads(SMALL).name == "campaign"
+    assert loads(SMALL).name == "study"
     for problem, label in (
         ("branin", "branin"),
         ("hartmann6", "hartmann6"),
@@ -242,7 +239,7 @@ NAMES = "expected one of fitbo, ei, logei, pi, lcb, mes, thompson, random"
             "problems[0].dim: must be 5 for 'ackley5', got 3",
         ),
         (with_problem("ackley0"), "problems[0].dim: must be an integer from 1 to 1000, got 0"),
-        (with_problem("ackley99999"), "got 'ackley99999'"),
+        (with_problem("ackley99999"), "got 99999"),
         (
             with_problem("{name: branin, noise_std: -0.1}"),
             "noise_std: expected a finite number >= 0",
@@ -265,7 +262,10 @@ NAMES = "expected one of fitbo, ei, logei, pi, lcb, mes, thompson, random"
         ),
         (SMALL + "initial: {n: 21}", "configs/x.yaml:4: budget: must be at least"),
         (SMALL + "initial: {design: sobl}", "did you mean 'sobol'?"),
-        (SMALL + "executor: process", "executor: expected one of serial, processes, dask, got"),
+        (
+            SMALL + "executor: process",
+            "executor: expected one of serial, threads, processes, dask, got",
+        ),
         (SMALL + "executor: {address: 'tcp://a:1'}", "executor.address: must be left out"),
         (SMALL + "executor: {kind: serial, workers: 2}", "executor.workers: must be 1 or left out"),
         (SMALL + "executor: {workers: 0}", "executor.workers: expected an integer from 1 to 10000"),
@@ -278,7 +278,12 @@ NAMES = "expected one of fitbo, ei, logei, pi, lcb, mes, thompson, random"
         (SMALL + 'output: ""', "output: expected text of 1 to 400 printable characters, got ''"),
         (SMALL + 'output: "a\\0b"', "output: expected text of 1 to 400 printable characters"),
         (SMALL + "bugdet: 3", "configs/x.yaml:5: bugdet: unknown key; did you mean 'budget'?"),
-        (SMALL.replace("seeds: 2\n", ""), "configs/x.yaml:1: seeds: this key is missing"),
+        (SMALL.replace("budget: 20\n", ""), "configs/x.yaml:1: budget: this key is missing"),
+        (SMALL.replace("problems: [branin]\n", ""), "problems: must name what is minimised, or"),
+        (SMALL.replace("[random]", "[]"), "methods: must not be empty"),
+        (SMALL.replace("seeds: 2", "seeds: []"), "seeds: must not be empty"),
+        (SMALL + "executor: threads", "executor: must be serial, processes or dask for studies"),
+        (SMALL + "minimum: 1", "configs/x.yaml:5: minimum: must be left out beside problems"),
     ],
 )
 def test_impossible_campaigns(text: str, message: str) -> None:
@@ -307,7 +312,7 @@ def test_an_unusable_file_name_asks_for_a_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         load(path)
     assert caught.value.path == "name"
-    assert "the file's own name, 'my campaign', cannot serve" in caught.value.message
+    assert "the file's own name, 'my campaign', cannot be used" in caught.value.message
     assert load(path, ["name=mine"]).name == "mine"
 
 
@@ -347,7 +352,7 @@ def test_overrides() -> None:
         ("budget=2", "budget: must be at least the initial design of branin, 4, got 2"),
         (
             "executor.kind=dusk",
-            "executor.kind: expected one of serial, processes, dask, got 'dusk'",
+            "executor.kind: expected one of serial, threads, processes, dask, got 'dusk'",
         ),
     ],
 )
@@ -419,7 +424,7 @@ def test_every_key_is_described() -> None:
     assert all(entry["description"] for entry in schema["properties"].values())
     assert schema["properties"]["noise_std"]["default"] == 0.0
     assert schema["additionalProperties"] is False
-    assert set(schema["required"]) == {"problems", "methods", "seeds", "budget"}
+    assert set(schema["required"]) == {"budget"}
 
 
 # --- Malformed files --------------------------------------------------------------------------
@@ -477,6 +482,6 @@ def test_mutants_are_reproducible_and_of_every_kind() -> None:
     assert made[:50] == mutants(50, seed=0)
     assert made[:50] != mutants(50, seed=1)
     assert {mutant.kind for mutant in made} == set(MUTATIONS)
-    originals = {path.read_text() for path in CONFIGS}
+    originals = {path.read_text() for path in FILES}
     assert not originals & {mutant.text for mutant in made}
     assert len({mutant.text for mutant in made}) > 170

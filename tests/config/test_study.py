@@ -8,19 +8,12 @@ from typing import Any
 
 import pytest
 
-from fitbo.config.study import (
-    build_space,
-    fixed,
-    from_dict,
-    is_study,
-    json_schema,
-    load,
-    loads,
-    to_dict,
-)
-from fitbo.config.study_build import build_objective, build_settings, check_objective
+from fitbo.config.build import build_objective, build_settings, build_space, check_objective
+from fitbo.config.campaign import from_dict, json_schema, load, loads, to_dict
 from fitbo.decode import ConfigError
 from fitbo.objectives import CommandObjective, PythonObjective
+from fitbo.records.journal import ConfigChanged, Journal
+from fitbo.records.notebook import _lasting, check_same, header
 from fitbo.space import Categorical, Integer, Real
 from tests.studies import PYTHON, SPACE, study
 
@@ -45,27 +38,28 @@ def test_the_issue_s_file_loads() -> None:
     config = loads(WHOLE, "dir/x.yaml")
     assert config.name == "x"
     assert (config.budget, config.seed) == (60, 3)
-    space = build_space(config)
+    (one,) = config.studies()
+    space = build_space(one.problem)
     assert space.names == ("a", "n", "c")
     assert space.parameters == (
         Real(0.0, 1.0),
         Integer(1, 9),
         Categorical(["red", "green", "blue"]),
     )
-    objective = build_objective(config, Path("dir"))
+    objective = build_objective(one.problem)
     assert isinstance(objective, CommandObjective)
     assert objective.timeout == 600
     assert (objective.value.stdout, objective.value.key) == ("json", "loss")
-    assert build_settings(config).seed == 3
+    assert build_settings(one).seed == 3
     assert from_dict(to_dict(config)) == config
 
 
 @pytest.mark.parametrize("path", BLACK_BOXES, ids=lambda path: path.stem)
 def test_shipped_files_load_and_their_objectives_are_there(path: Path) -> None:
-    assert is_study(path)
     config = load(path)
+    assert config.single
     assert config.name == path.stem
-    check_objective(config, path.parent)
+    check_objective(config.all_problems[0], str(path))
     assert from_dict(to_dict(config)) == config
 
 
@@ -77,16 +71,26 @@ def test_there_are_three_shipped() -> None:
     ]
 
 
-def test_campaigns_are_not_studies(tmp_path: Path) -> None:
+def test_a_study_is_a_file_with_a_space_of_its_own() -> None:
     others = [path for path in CONFIGS.glob("*.yaml") if path not in BLACK_BOXES]
     assert others
-    assert not any(is_study(path) for path in others)
-    empty = tmp_path / "empty.yaml"
-    empty.write_text("")
-    assert not is_study(empty)
-    empty.write_text(WHOLE.replace("seed: 3", "seeds: 3"))  # a slip, and still a study
-    assert is_study(empty)
-    assert "seeds: unknown key; did you mean 'seed'?" in complaint(empty.read_text())
+    assert not any(load(path).single for path in others)
+
+
+def test_one_of_each_in_the_plural_is_a_study_too() -> None:
+    one = loads(WHOLE.replace("seed: 3", "seeds: [3]\nmethods: [ei]"), "dir/x.yaml")
+    (study,) = one.studies()
+    assert (study.seed, study.method.acquisition) == (3, "ei")
+    assert study.journal == Path("results/x/study.jsonl")
+    assert "seeds: must be one where space is given" in complaint(
+        WHOLE.replace("seed: 3", "seeds: 3")
+    )
+    assert "methods: must be one where space is given" in complaint(WHOLE + "methods: [ei, pi]\n")
+    assert "seed: must be left out beside seeds" in complaint(WHOLE + "seeds: [3]\n")
+    assert "space: must be left out beside problems" in complaint(WHOLE + "problems: [branin]\n")
+    assert "evaluations: must be left out of one study" in complaint(
+        WHOLE + "evaluations: threads\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,7 +155,7 @@ def test_an_empty_space_is_refused() -> None:
 def test_overrides_reach_into_the_space() -> None:
     config = loads(WHOLE, "x.yaml", ["space.a.high=2", "budget=5", "executor=threads"])
     assert config.space["a"].options["high"] == 2.0
-    assert (config.budget, config.executor.kind) == (5, "threads")
+    assert (config.budget, config.place.kind) == (5, "threads")
 
 
 def test_choices_keep_their_types() -> None:
@@ -175,14 +179,14 @@ def test_a_point_file_frees_the_command_of_placeholders() -> None:
 def test_a_study_without_objective_is_for_ask_and_tell() -> None:
     config = loads(SPACE + "budget: 3\n")
     with pytest.raises(ValueError, match="has no objective to run"):
-        build_objective(config, Path())
+        build_objective(config.all_problems[0])
 
 
 def test_the_objective_is_looked_for(tmp_path: Path) -> None:
     path = study(tmp_path)
-    config = load(path)
-    check_objective(config, tmp_path, str(path))
-    assert isinstance(build_objective(config, tmp_path), PythonObjective)
+    (problem,) = load(path).all_problems
+    check_objective(problem, str(path))
+    assert isinstance(build_objective(problem), PythonObjective)
     for old, new, expected in (
         ("model.py:f", "model.py:g", "objective.python: must name a function of ./model.py"),
         ("model.py:f", "model.py:note", "missing a required argument: 'folder'"),
@@ -190,19 +194,27 @@ def test_the_objective_is_looked_for(tmp_path: Path) -> None:
     ):
         path.write_text(path.read_text().replace(old, new))
         with pytest.raises(ConfigError) as caught:
-            check_objective(load(path), tmp_path, str(path))
+            check_objective(load(path).all_problems[0], str(path))
         assert expected in str(caught.value).replace("\n    ", " ")
         path.write_text(path.read_text().replace(new, old))
     path.write_text(COMMAND + path.read_text().replace(PYTHON, ""))
     with pytest.raises(ConfigError, match=r"objective.command\[0\]: there is no\s+file"):
-        check_objective(load(path), tmp_path, str(path))
+        check_objective(load(path).all_problems[0], str(path))
 
 
 def test_what_may_change_while_a_study_goes_on() -> None:
     def same(*overrides: str) -> bool:
-        return fixed(loads(WHOLE, "x.yaml", overrides)) == fixed(loads(WHOLE, "x.yaml"))
+        changed, before = (
+            header(loads(WHOLE, "x.yaml", each).studies()[0]) for each in (overrides, ())
+        )
+        try:
+            check_same(Journal(before), loads(WHOLE, "x.yaml", overrides).studies()[0])
+        except ConfigChanged:
+            return False
+        return _lasting(changed["study"]) == _lasting(before["study"])
 
     assert same("budget=99", "objective.timeout=1", "executor=threads", "target=0", "name=y")
+    assert same("minimum=0.5", "base=elsewhere", "method.label=mine")
     for override in ("seed=4", "space.a.high=2", "method.samples=9", "objective.value.key=x"):
         assert not same(override)
 

@@ -28,7 +28,7 @@ from fitbo.objectives import (
     evaluate,
     process,
 )
-from fitbo.objectives.command import check_placeholders, fill, missing, tokens
+from fitbo.objectives.command import check_placeholders, fill, missing
 from fitbo.objectives.outcome import clip, ending, number
 from fitbo.objectives.python import check_signature, load
 
@@ -93,7 +93,7 @@ def test_a_reason_is_one_short_printable_line() -> None:
 def test_placeholders_are_filled_and_doubled_braces_are_braces() -> None:
     known = {"a": "1", "b": "{c}"}
     assert fill("--a={a}{{a}} { b }", known) == "--a=1{a} {c}"
-    assert list(tokens("x{a}")) == [("x", False), ("a", True), ("", False)]
+    assert fill("x{a}", known) == "x1"
 
 
 def test_an_unknown_placeholder_names_the_nearest() -> None:
@@ -169,13 +169,13 @@ def test_retries_end_with_the_first_success(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "expected"),
     [
-        ("echo hello", "no line of stdout is a number; the last is 'hello'"),
+        ("echo hello", "stdout has no line that is only a number; its last line is 'hello'"),
         ("true", "stdout is empty"),
         ("echo 1; echo nan", "the value is nan"),
         ("echo -inf", "the value is -inf"),
-        ("echo 1_000", "no line of stdout is a number"),
+        ("echo 1_000", "stdout has no line that is only a number"),
         ("kill -9 $$", "killed by SIGKILL"),
-        ("printf '\\377\\000'", "no line of stdout is a number"),
+        ("printf '\\377\\000'", "stdout has no line that is only a number"),
     ],
 )
 def test_failures_of_a_program(script: str, expected: str, tmp_path: Path) -> None:
@@ -427,6 +427,7 @@ def test_ctrl_c_is_no_failure(tmp_path: Path) -> None:
         ("import os; os._exit(0)", "ended its process and returned nothing"),
         ("import os; os.kill(os.getpid(), 9)", "killed by SIGKILL"),
         ("raise OSError('disk')", "OSError: disk"),
+        ("raise RuntimeError", "RuntimeError"),
         ("return 'x'", "expected a number, got str 'x'"),
     ],
 )
@@ -449,6 +450,7 @@ def test_an_isolated_function_may_hang_or_die(
         ("model", "^python must be package.module:function or path.py:function"),
         ("no.such.module:f", "^python must name a module that can be imported.*ModuleNotFound"),
         ("./none.py:f", "^python must name a file that exists"),
+        ("./reads.py:f", "^python must name a module that can be imported.*FileNotFoundError"),
         ("./broken.py:f", "^python must name a module that can be imported.*SyntaxError"),
         ("./exits.py:f", "SystemExit: 3; put what is not for an import under if __name__"),
         ("./good.py:trian", "which is not there; did you mean 'train'"),
@@ -458,6 +460,7 @@ def test_an_isolated_function_may_hang_or_die(
 def test_a_target_that_is_not_there_is_one_error(
     target: str, complaint: str, tmp_path: Path
 ) -> None:
+    (tmp_path / "reads.py").write_text("open('absent')\n")
     (tmp_path / "broken.py").write_text("def f(:\n")
     (tmp_path / "exits.py").write_text("def f(a): return a\nraise SystemExit(3)\n")
     (tmp_path / "good.py").write_text("CONSTANT = 1\ndef train(a): return a\n")

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
-from fitbo.problems import PROBLEMS, Problem, problem
+from fitbo.problems import PROBLEMS, Problem, problem, split_name
 from fitbo.problems.gp_draw import draw, lowest
 from fitbo.space import Space
 from fitbo.space.design import sobol
@@ -189,6 +189,9 @@ def test_names_and_suffixes(name: str) -> None:
     assert p.dim == family.dim
     assert p.space == Space(p.bounds)
     assert p.name == (f"{name}{family.dim}" if family.free else name)
+    assert split_name(name) == (name, None)
+    if family.free:
+        assert split_name(p.name) == split_name(f"{name}_{family.dim}") == (name, family.dim)
     again = problem(p.name)
     assert again.name == p.name
     assert again.minimum == p.minimum

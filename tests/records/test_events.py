@@ -6,19 +6,20 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fitbo.cli import main
-from fitbo.config.study import StudyFile, build_space, load
-from fitbo.config.study_build import build_settings
+from fitbo.config.build import build_study
+from fitbo.config.campaign import StudyConfig
 from fitbo.records.events import amended, entries_of, once
 from fitbo.records.journal import state_path
 from fitbo.records.notebook import Notebook, open_notebook, read_notebook
-from fitbo.report.study import _eta, write_study_report
+from fitbo.report.history import load as load_runs
+from fitbo.report.write import write_report
 from fitbo.runs.standing import status
-from fitbo.runs.study import run
 from fitbo.study import Study
-from tests.studies import loaded, points, rows, study
+from tests.studies import load_study, loaded, points, rows, run, study
 
 P, Q = {"a": 0.1}, {"a": 0.2}
 ASKED = [{"event": "asked", "id": 1, "point": P}, {"event": "asked", "id": 2, "point": Q}]
@@ -70,15 +71,15 @@ def test_amended_rows_are_those_of_a_study_told_right_at_once() -> None:
 VALUES = (3.0, 1.0, -42.0, 0.5, 1.5, 0.7)
 
 
-def measured(config: StudyFile) -> None:
+def measured(config: StudyConfig) -> None:
     """Six points asked for and told, each in a session of its own; the third is mistyped."""
     for value in VALUES:
         with open_notebook(config) as book:
             book.told(book.ask(), value)
 
 
-def rebuilt(config: StudyFile, outcomes: list[tuple[Any, float]]) -> Study:
-    made = Study(build_space(config), build_settings(config))
+def rebuilt(config: StudyConfig, outcomes: list[tuple[Any, float]]) -> Study:
+    made = build_study(config)
     for point, value in outcomes:
         made.tell(point, value)
     return made
@@ -150,12 +151,12 @@ def test_a_corrected_study_resumes_bit_for_bit(tmp_path: Path, keep_state: bool)
 
 def test_the_budget_counts_what_is_left(tmp_path: Path) -> None:
     config = loaded(tmp_path, "initial: {n: 8}\n")
-    run(config, tmp_path)
+    run(config)
     with open_notebook(config) as book:
         withdrawn(book)
     summary = status(read_notebook(config))
     assert (summary.told, summary.stopped) == (7, None)
-    summary = run(config, tmp_path)
+    summary = run(config)
     assert (summary.told, summary.failed) == (8, 0)
     assert rows(tmp_path, "told")[-1]["id"] == 9
     with open_notebook(config) as book:
@@ -175,7 +176,7 @@ def says(capsys: pytest.CaptureFixture[str], *arguments: Any) -> str:
 
 def test_a_value_mistyped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = study(tmp_path, "budget: 20\n", "")
-    config = load(path)
+    config = load_study(path)
     measured(config)
     with open_notebook(config) as book:
         book.ask()
@@ -188,23 +189,24 @@ def test_a_value_mistyped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     line = says(capsys, "export", path).splitlines()[3]
     assert line.startswith("3,")
     assert line.endswith(",42.0,told,,,run")
-    text = write_study_report(config).read_text()
+    text = write_report([config.journal]).read_text()
     assert "-42" not in text
-    assert _eta(read_notebook(config))[0].size == 0  # beliefs about what was not so
+    (found,) = load_runs([config.journal])
+    assert not np.isfinite(found.eta).any()  # beliefs about what was not so
 
 
 def test_failures_and_values_become_one_another(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = study(tmp_path, "budget: 20\n", "")
-    measured(load(path))
+    measured(load_study(path))
     tell = ("tell", path, "--id", 3)
     assert "3: failed, corrected: was -42;" in says(capsys, *tell, "--failed", "leaked")
     assert "3: 5, corrected: was failed, leaked;" in says(capsys, *tell, "--value", 5)
     assert "3: forgotten, corrected: was 5;" in says(capsys, *tell, "--forget")
     assert "3: forgotten, as it was;" in says(capsys, *tell, "--forget")
     assert "3: 6, corrected: was forgotten; 0 pending" in says(capsys, *tell, "--value", 6)
-    book = read_notebook(load(path))
+    book = read_notebook(load_study(path))
     assert book.study.y.tolist() == [3.0, 1.0, 0.5, 1.5, 0.7, 6.0]
     assert book.study.failures == []
     assert book.entries[3].value == 6

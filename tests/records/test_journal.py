@@ -19,13 +19,13 @@ from fitbo.records import journal
 from fitbo.records.journal import Busy, Running, Writer, read
 from tests.campaigns import ENVIRONMENT
 
-HEADER = {"format": 1, "seed": 0}
-ROWS = [{"n": 1, "y": 0.1}, {"n": 2, "y": 1e-300}, {"n": 3, "y": 1 / 3}]
+HEADER = {"format": 2, "seed": 0}
+ROWS = [{"k": 1, "y": 0.1}, {"k": 2, "y": 1e-300}, {"k": 3, "y": 1 / 3}]
 TORN = [
     b"{",
-    b'{"n": 4',
-    b'{"n": 4}',
-    b'{"n": 4, "y"\n',
+    b'{"k": 4',
+    b'{"k": 4}',
+    b'{"k": 4, "y"\n',
     b"\n",
     b"null\n",
     b"\x00" * 9,
@@ -38,7 +38,7 @@ import sys
 from pathlib import Path
 from fitbo.records.journal import Writer
 with Writer(Path(sys.argv[1])) as writer:
-    writer.append({"n": 9})
+    writer.append({"k": 9})
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -87,8 +87,8 @@ def test_a_torn_last_line_is_dropped_and_then_cut_off(path: Path, tail: bytes) -
     with Writer(path) as writer:
         assert writer.journal is not None
         assert writer.journal.rows == ROWS
-        writer.append({"n": 4})
-    assert path.read_bytes() == whole + b'{"n": 4}\n'
+        writer.append({"k": 4})
+    assert path.read_bytes() == whole + b'{"k": 4}\n'
 
 
 def test_every_cut_of_a_journal_leaves_its_whole_lines(path: Path) -> None:
@@ -116,7 +116,7 @@ def test_without_a_whole_header_a_journal_is_new(tmp_path: Path, head: bytes) ->
     assert read(path).header == HEADER
 
 
-@pytest.mark.parametrize("line", [b"{torn", b"[1, 2]", b"", b"\xff", b'{"n": 1}{"n": 2}'])
+@pytest.mark.parametrize("line", [b"{torn", b"[1, 2]", b"", b"\xff", b'{"k": 1}{"k": 2}'])
 def test_a_corrupt_line_in_the_middle_is_an_error_that_names_it(path: Path, line: bytes) -> None:
     lines = path.read_bytes().split(b"\n")
     lines[2] = line
@@ -175,11 +175,11 @@ def test_a_patient_writer_waits_until_the_other_has_done(
     monkeypatch.setattr(journal, "SILENCE", 0.0)
     said: list[str] = []
     with Writer(path) as first:
-        release = threading.Timer(0.3, lambda: (first.append({"n": 4}), first.__exit__(*NOTHING)))
+        release = threading.Timer(0.3, lambda: (first.append({"k": 4}), first.__exit__(*NOTHING)))
         release.start()
         with Writer(path, patience=30, waiting=lambda: said.append("waiting")) as second:
             assert second.journal is not None
-            assert second.journal.rows == [*ROWS, {"n": 4}]
+            assert second.journal.rows == [*ROWS, {"k": 4}]
         release.join()
     assert said == ["waiting"]
 
@@ -205,7 +205,7 @@ def test_a_directory_that_somebody_has_locked_is_no_obstacle(path: Path) -> None
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
         with Writer(path, running=True) as writer:
-            writer.append({"n": 4})
+            writer.append({"k": 4})
     finally:
         os.close(descriptor)
     assert len(read(path).rows) == 4
@@ -270,7 +270,7 @@ def test_a_journal_moved_away_meanwhile_is_not_written(path: Path) -> None:
 
 def test_a_reader_needs_no_lock(path: Path) -> None:
     with Writer(path) as writer:
-        writer.append({"n": 4})
+        writer.append({"k": 4})
         assert len(read(path).rows) == 4
 
 
@@ -285,7 +285,7 @@ def test_the_lock_of_a_killed_process_is_free(path: Path) -> None:
     assert child.returncode == -signal.SIGKILL
     with Writer(path) as writer:
         assert writer.journal is not None
-        assert writer.journal.rows == [*ROWS, {"n": 9}]
+        assert writer.journal.rows == [*ROWS, {"k": 9}]
 
 
 def test_a_line_for_which_there_is_no_room_leaves_nothing(path: Path) -> None:
@@ -295,9 +295,9 @@ def test_a_line_for_which_there_is_no_room_leaves_nothing(path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 7, limits[1]))
         try:
             with pytest.raises(OSError, match=r"not written was .*0\.75") as caught:
-                writer.append({"n": 4, "y": 0.75})
+                writer.append({"k": 4, "y": 0.75})
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert caught.value.filename == str(path)
-        writer.append({"n": 4, "y": 0.5})
-    assert read(path).rows == [*ROWS, {"n": 4, "y": 0.5}]
+        writer.append({"k": 4, "y": 0.5})
+    assert read(path).rows == [*ROWS, {"k": 4, "y": 0.5}]

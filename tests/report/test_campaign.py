@@ -17,9 +17,8 @@ import pytest
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
-from fitbo.report.campaign import resolved_config, slugs, summary_table, write_report
+from fitbo.report.campaign import resolved_config, slugs, summary_table
 from fitbo.report.drawing import image, spread, styles
-from fitbo.report.figure_1d import AcquisitionCurve, Picture, figure_1d
 from fitbo.report.figures import (
     _regret_ticks,
     eta_figure,
@@ -27,7 +26,10 @@ from fitbo.report.figures import (
     run_styles,
     seconds_figure,
 )
-from fitbo.report.regret import group, load, summarise
+from fitbo.report.history import group, load
+from fitbo.report.picture import AcquisitionCurve, Picture, figure_1d
+from fitbo.report.regret import summarise
+from fitbo.report.write import write_report
 from tests.report.test_regret import write_run
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -12,11 +12,10 @@ import pytest
 import fitbo.report.picture
 from fitbo.problems import problem
 from fitbo.records.journal import read
-from fitbo.report.figure_1d import AcquisitionCurve, Picture
-from fitbo.report.picture import picture_figure, task_of
-from fitbo.report.regret import group, load
-from fitbo.runs.campaign import run_study, tasks
-from tests.campaigns import campaign
+from fitbo.records.notebook import config_of
+from fitbo.report.history import group, load
+from fitbo.report.picture import AcquisitionCurve, Picture, picture_figure
+from tests.campaigns import campaign, complete
 
 METHODS = [
     {"label": "MM", "entropy": "mm", "samples": 24},
@@ -26,9 +25,13 @@ ONE: dict[str, Any] = {"problems": ["forrester"], "methods": METHODS, "initial":
 
 
 def ran(output: Path, **changes: Any) -> Path:
-    for task in tasks(campaign(output, **{**ONE, "budget": 5, **changes})):
-        run_study(task)
+    for study in campaign(output, **{**ONE, "budget": 5, **changes}).studies():
+        complete(study)
     return output
+
+
+def outcomes(path: Path) -> list[dict[str, Any]]:
+    return [row for row in read(path).rows if row["event"] == "told"]
 
 
 @pytest.fixture
@@ -52,15 +55,15 @@ def test_each_method_asked_where_its_acquisition_is_largest(
     (methods,) = group(load([ran(tmp_path)])).values()
     assert picture_figure(methods) is not None
     ((picture, curves, normalise),) = drawn
-    rows = read(tasks(campaign(tmp_path, **ONE))[0].path).rows
-    assert picture.X.tolist() == [row["x"][0] for row in rows[:4]]
-    assert picture.y.tolist() == [row["y"] for row in rows[:4]]
+    told = outcomes(campaign(tmp_path, **ONE).studies()[0].journal)
+    assert picture.X.tolist() == [row["point"]["x0"] for row in told[:4]]
+    assert picture.y.tolist() == [row["value"] for row in told[:4]]
     forrester = problem("forrester")
     assert picture.truth[100] == forrester(picture.x[100:101])
     assert {curve.label for curve in curves} == {"MM", "EI"}
     for curve in curves:
         (run,) = methods[curve.label]
-        assert curve.x_next == read(run.path).rows[4]["x"][0]
+        assert curve.x_next == outcomes(run.path)[4]["point"]["x0"]
         assert abs(picture.x[np.argmax(curve.alpha)] - curve.x_next) < 0.005
     assert normalise  # two different acquisitions have no scale in common
 
@@ -74,7 +77,8 @@ def test_there_is_no_picture_of_two_dimensions_or_of_a_design_alone(tmp_path: Pa
 def test_there_is_no_picture_by_settings_that_are_not_ours(tmp_path: Path) -> None:
     """A journal of another version is reported all the same."""
     (methods,) = group(load([ran(tmp_path)])).values()
-    methods["MM"][0].header["method"]["forgotten"] = 2
+    path = methods["MM"][0].path
+    path.write_text(path.read_text().replace('"rule": ', '"forgotten": 2, "rule": ', 1))
     assert picture_figure(methods) is None
 
 
@@ -87,15 +91,15 @@ def test_there_is_no_picture_of_two_designs(tmp_path: Path) -> None:
 
 
 def test_a_header_describes_its_study(tmp_path: Path) -> None:
-    original = tasks(
-        campaign(tmp_path, **{**ONE, "problems": [{"name": "gp_draw", "dim": 1, "seed": 3}]})
-    )[1]
-    run_study(original, lambda: True)
-    task = task_of(read(original.path).header)
-    assert task.problem.options == original.problem.options
-    assert (task.method, task.seed) == (original.method, original.seed)
-    assert task.campaign.budget == original.campaign.budget
-    assert task.campaign.n_initial(task.problem) == 4
+    problems = [{"name": "gp_draw", "dim": 1, "seed": 3}]
+    original = campaign(tmp_path, **{**ONE, "problems": problems}).studies()[1]
+    assert not complete(original, lambda: True)
+    found = config_of(read(original.journal), original.journal)
+    assert found.problem.options == original.problem.options
+    assert found.problem.label == original.problem.label
+    assert (found.method, found.seed) == (original.method, original.seed)
+    assert found.n_initial == 4
+    assert found.journal == original.journal
 
 
 def test_a_peer_beside_our_methods_is_left_out(
@@ -104,7 +108,8 @@ def test_a_peer_beside_our_methods_is_left_out(
     """Its header names no acquisition; alone it makes no picture."""
     (methods,) = group(load([ran(tmp_path)])).values()
     peers = [
-        replace(run, header={**run.header, "method": {"label": "EI"}}) for run in methods["EI"]
+        replace(run, header={"study": {**run.header["study"], "method": {"label": "EI"}}})
+        for run in methods["EI"]
     ]
     assert picture_figure({**methods, "EI": peers}) is not None
     ((_, curves, _),) = drawn

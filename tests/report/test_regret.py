@@ -12,14 +12,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from fitbo.report.history import Run, campaign_labels, group, load
 from fitbo.report.regret import (
     FLOOR,
-    Run,
-    campaign_labels,
     curve,
     eta_band,
-    group,
-    load,
     log10,
     over_runs,
     quantiles,
@@ -235,7 +232,5 @@ def test_errors(tmp_path: Path) -> None:
         load([tmp_path])
     (tmp_path / "a" / "b" / "c").mkdir(parents=True)
     (tmp_path / "a" / "b" / "c" / "other.jsonl").write_text('{"key": 1}\n{"n": 1}\n')
-    with pytest.raises(
-        ValueError, match=r"other.jsonl must be a campaign's journal, .* 'campaign'"
-    ):
+    with pytest.raises(ValueError, match=r"other.jsonl must be a study's journal, .* 'study'"):
         load([tmp_path])

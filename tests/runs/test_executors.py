@@ -14,18 +14,18 @@ from typing import Any
 import psutil
 import pytest
 
-from fitbo.config.campaign import Campaign
+from fitbo.config.campaign import Campaign, StudyConfig
 from fitbo.records.journal import Writer
 from fitbo.runs import executors
-from fitbo.runs.campaign import Task, run_study, tasks
 from fitbo.runs.executors import run_all
 from tests.campaigns import (
     MANY,
     alive,
     campaign,
+    complete,
     holder,
     journals,
-    n_rows,
+    n_told,
     start,
     wait_for,
     write_config,
@@ -41,8 +41,8 @@ KINDS = [pytest.param(kind, id=kind["kind"]) for kind in ({"kind": "serial"}, PR
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The journals of the long campaign, its studies run one after another without an executor."""
     output = tmp_path_factory.mktemp("expected")
-    for task in tasks(campaign(output, **LONG)):
-        run_study(task)
+    for task in campaign(output, **LONG).studies():
+        complete(task)
     return journals(output)
 
 
@@ -51,21 +51,23 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executors, "TICK", 0.02)
 
 
-def run(of: Campaign, tick: Callable[[], None] = lambda: None) -> dict[str, BaseException | None]:
+def run_grid(
+    of: Campaign, tick: Callable[[], None] = lambda: None
+) -> dict[str, BaseException | None]:
     """What became of each study."""
-    return {task.title: error for task, error in run_all(tasks(of), of.executor, tick)}
+    return {task.title: error for task, error in run_all(of.studies(), of.place, tick)}
 
 
 class Killer:
     """Kills, once, the worker that is in the midst of a study."""
 
     def __init__(self, of: Campaign) -> None:
-        self.paths, self.budget = [task.path for task in tasks(of)], of.budget
+        self.paths, self.budget = [task.journal for task in of.studies()], of.budget
         self.killed: int | None = None
 
     def __call__(self) -> None:
         for path in self.paths:
-            if self.killed is None and 4 <= n_rows(path) < self.budget - 2:
+            if self.killed is None and 4 <= n_told(path) < self.budget - 2:
                 worker = holder(path)
                 if worker is not None:
                     worker.send_signal(signal.SIGKILL)
@@ -76,7 +78,7 @@ class Killer:
 def test_the_studies_are_those_run_alone(
     tmp_path: Path, kind: dict[str, Any], expected: dict[str, bytes]
 ) -> None:
-    found = run(campaign(tmp_path, executor=kind, **LONG))
+    found = run_grid(campaign(tmp_path, executor=kind, **LONG))
     assert list(found.values()) == [None] * 3
     assert journals(tmp_path) == expected
 
@@ -87,26 +89,26 @@ def test_a_worker_killed_in_the_midst_of_a_study_costs_nothing(
 ) -> None:
     long = campaign(tmp_path, executor=kind, **LONG)
     killer = Killer(long)
-    found = run(long, killer)
+    found = run_grid(long, killer)
     assert killer.killed is not None
     assert not psutil.pid_exists(killer.killed) or (
         psutil.Process(killer.killed).status() == psutil.STATUS_ZOMBIE
     )
-    assert found == dict.fromkeys([task.title for task in tasks(long)])
+    assert found == dict.fromkeys([task.title for task in long.studies()])
     assert journals(tmp_path) == expected
 
 
-def broken(task: Task, stop: Callable[[], bool] = lambda: False) -> bool:
+def broken(task: StudyConfig, stop: Callable[[], bool], patience: float) -> bool:
     if task.seed == 1:
         raise ArithmeticError(f"no {task.title}")
-    return run_study(task, stop)
+    return complete(task, stop)
 
 
 def test_a_study_that_raises_does_not_stop_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executors, "run_study", broken)
-    found = run(campaign(tmp_path, **{**MANY, "budget": 3}))
+    monkeypatch.setattr(executors, "run", broken)
+    found = run_grid(campaign(tmp_path, **{**MANY, "budget": 3}))
     assert {title: str(error) for title, error in found.items() if error} == {
         title: f"no {title}" for title in ("branin / MM / 1", "forrester / MM / 1")
     }
@@ -117,10 +119,10 @@ def test_a_study_that_raises_does_not_stop_the_others(
 def test_a_study_that_raises_in_a_worker_does_not_stop_the_others(tmp_path: Path) -> None:
     executor = {"kind": "processes", "workers": 1}
     small = campaign(tmp_path, executor=executor, **{**MANY, "budget": 3})
-    path = tasks(small)[0].path
+    path = small.studies()[0].journal
     path.parent.mkdir(parents=True)
     path.write_text('{"a": 1}\n{torn\n{"n": 2}\n')
-    found = run(small)
+    found = run_grid(small)
     failed = found.pop("branin / MM / 0")
     assert isinstance(failed, ValueError)
     assert "0.jsonl:2 must be a JSON object" in str(failed)
@@ -152,7 +154,7 @@ def test_workers_that_always_die_are_given_up(
         yield Dead(1), lambda: False
 
     monkeypatch.setattr(executors, "_processes", processes)
-    found = run(campaign(tmp_path, executor=PROCESSES, **MANY))
+    found = run_grid(campaign(tmp_path, executor=PROCESSES, **MANY))
     assert len(opened) == executors.ATTEMPTS
     assert len(found) == 4
     assert all("its worker died 5 times" in str(error) for error in found.values())
@@ -161,8 +163,8 @@ def test_workers_that_always_die_are_given_up(
 def test_a_busy_study_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executors, "BUSY_WAIT", 0.05)
     small = campaign(tmp_path, **{**MANY, "budget": 3})
-    busy = tasks(small)[0]
-    other = Writer(busy.path)
+    busy = small.studies()[0]
+    other = Writer(busy.journal)
     ended: list[str] = []
     ticks = iter(range(10**6))
 
@@ -171,12 +173,12 @@ def test_a_busy_study_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         if len(ended) == 3 and next(ticks) == 10:
             other.__exit__(None, None, None)
 
-    for task, error in run_all(tasks(small), small.executor, tick):
+    for task, error in run_all(small.studies(), small.place, tick):
         assert error is None
         ended.append(task.title)
     assert ended[-1] == busy.title
     assert len(ended) == 4
-    assert n_rows(busy.path) == 3
+    assert n_told(busy.journal) == 3
 
 
 def test_a_relative_output_is_relative_to_where_the_campaign_was_started(
@@ -186,13 +188,13 @@ def test_a_relative_output_is_relative_to_where_the_campaign_was_started(
     monkeypatch.chdir(tmp_path)
     seen: list[Path] = []
 
-    def elsewhere(task: Task, stop: Callable[[], bool]) -> bool:
-        seen.append(task.path)
+    def elsewhere(task: StudyConfig, stop: Callable[[], bool], patience: float) -> bool:
+        seen.append(task.journal)
         return True
 
-    monkeypatch.setattr(executors, "run_study", elsewhere)
+    monkeypatch.setattr(executors, "run", elsewhere)
     small = campaign(Path("here"))
-    run(small)
+    run_grid(small)
     assert seen == [tmp_path / "here" / "small" / "branin" / "MM" / "0.jsonl"]
 
 
@@ -211,10 +213,10 @@ def test_ctrl_c_says_how_to_resume_and_leaves_nobody_behind(
     tmp_path: Path, kind: dict[str, Any], expected: dict[str, bytes]
 ) -> None:
     config = write_config(tmp_path / "out", executor=kind, **LONG)
-    first = tasks(campaign(tmp_path / "out", **LONG))[0].path
+    first = campaign(tmp_path / "out", **LONG).studies()[0].journal
     child = start(["run", str(config), "--no-report"])
     try:
-        wait_for(lambda: n_rows(first) >= 4)
+        wait_for(lambda: n_told(first) >= 4)
         os.killpg(child.pid, signal.SIGINT)
         _, errors = child.communicate(timeout=60)
         assert child.returncode == 130, errors
@@ -223,9 +225,9 @@ def test_ctrl_c_says_how_to_resume_and_leaves_nobody_behind(
         wait_for(lambda: not alive(child.pid), 10)
     finally:
         subprocess.run(["kill", "-KILL", "--", f"-{child.pid}"], check=False, capture_output=True)  # noqa: S607
-    written = sum(map(n_rows, (tmp_path / "out").rglob("*.jsonl")))
+    written = sum(map(n_told, (tmp_path / "out").rglob("*.jsonl")))
     assert 4 <= written < 3 * LONG["budget"]
-    run(campaign(tmp_path / "out", **LONG))
+    run_grid(campaign(tmp_path / "out", **LONG))
     assert journals(tmp_path / "out") == expected
 
 
@@ -233,7 +235,7 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     config = write_config(tmp_path / "out", executor=PROCESSES, **{**MANY, "budget": 500})
     child = start(["run", str(config), "--no-report"])
     try:
-        wait_for(lambda: sum(map(n_rows, (tmp_path / "out").rglob("*.jsonl"))) >= 4)
+        wait_for(lambda: sum(map(n_told, (tmp_path / "out").rglob("*.jsonl"))) >= 4)
         assert len(alive(child.pid)) >= 3
         child.send_signal(signal.SIGKILL)
         child.communicate(timeout=60)
@@ -257,20 +259,20 @@ def test_a_cluster_by_its_address_and_stopping_what_runs_there(
         long = campaign(
             tmp_path, executor={"kind": "dask", "address": cluster.scheduler_address}, **LONG
         )
-        first = tasks(long)[0].path
-        outcomes = run_all(tasks(long), long.executor, lambda: _interrupt_at(first, 4))
+        first = long.studies()[0].journal
+        outcomes = run_all(long.studies(), long.place, lambda: _interrupt_at(first, 4))
         with pytest.raises(KeyboardInterrupt):
             list(outcomes)
         wait_for(lambda: holder(first) is None, 10)
-        stopped = sum(map(n_rows, tmp_path.rglob("*.jsonl")))
+        stopped = sum(map(n_told, tmp_path.rglob("*.jsonl")))
         time.sleep(0.5)
-        assert sum(map(n_rows, tmp_path.rglob("*.jsonl"))) == stopped < 3 * long.budget
-        assert list(run(long).values()) == [None] * 3
+        assert sum(map(n_told, tmp_path.rglob("*.jsonl"))) == stopped < 3 * long.budget
+        assert list(run_grid(long).values()) == [None] * 3
     assert journals(tmp_path) == expected
 
 
 def _interrupt_at(path: Path, rows: int) -> None:
-    if n_rows(path) >= rows:
+    if n_told(path) >= rows:
         raise KeyboardInterrupt
 
 
@@ -283,7 +285,7 @@ def test_no_cluster_at_the_address(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     )
     nowhere = campaign(tmp_path, executor={"kind": "dask", "address": "tcp://127.0.0.1:1"})
     with pytest.raises(OSError, match=r"127\.0\.0\.1:1"):
-        run(nowhere)
+        run_grid(nowhere)
 
 
 def test_without_distributed_dask_says_what_to_install(
@@ -293,4 +295,4 @@ def test_without_distributed_dask_says_what_to_install(
 
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ValueError, match=r"fitbo\[dask\]"):
-        run(campaign(tmp_path, executor="dask"))
+        run_grid(campaign(tmp_path, executor="dask"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 import signal
@@ -18,7 +19,12 @@ import pytest
 
 import fitbo
 from fitbo.inference.settings import Settings
-from fitbo.runs.loop import Limits, Outcome, drive, inline
+from fitbo.minimise import called
+from fitbo.objectives import Outcome
+from fitbo.records.events import Entry
+from fitbo.records.notebook import Notebook
+from fitbo.runs.limits import Limits
+from fitbo.runs.loop import Loop, inline
 from fitbo.space import Integer, Space
 from fitbo.study import Study
 
@@ -44,14 +50,13 @@ def unlicensed(x: np.ndarray) -> float:
     return bowl(x) if x[0] < 0.6 else sys.exit("no licence")
 
 
-def suicide_once(args: tuple[str, list[float]]) -> float:
+def suicide_once(flag: str, x: np.ndarray) -> float:
     """The first call of all kills the process it runs in."""
-    flag, x = args
     try:
         Path(flag).touch(exist_ok=False)
     except FileExistsError:
         time.sleep(0.05)
-        return bowl(np.array(x))
+        return bowl(x)
     os.kill(os.getpid(), signal.SIGKILL)
     return math.nan
 
@@ -60,13 +65,32 @@ def study(seed: int = 0, **changes: object) -> Study:
     return Study(Space(SQUARE), Settings(seed=seed, **{**SMALL, **changes}))  # type: ignore[arg-type]
 
 
+def drive(s: Study, fun, *, executor=None, on_end=None, queue=(), **options: object) -> str:
+    """The loop on a study without a journal; ``fun`` is evaluated here or on the executor."""
+    notebook = Notebook(s)
+    for x in queue:
+        entry = notebook.entry_of(notebook.plain(x), "x0")
+        notebook.append({"event": "asked", "id": entry.id, "point": entry.point})
+
+    def submit(entry: Entry) -> Future:
+        return executor.submit(called, fun, notebook.x(entry.point))
+
+    def watch(notebook: Notebook, entry: Entry, outcome: Outcome) -> None:
+        if on_end is not None:
+            on_end(notebook.study, entry, outcome)
+
+    here = inline(lambda entry: called(fun, notebook.x(entry.point)))
+    options = {"patient": False, **options}
+    return Loop(notebook, submit if executor else here, watch=watch, **options).run()  # type: ignore[arg-type]
+
+
 def test_one_worker_is_the_plain_loop() -> None:
     plain = study()
     for _ in range(7):
         x = plain.ask()[0]
         plain.tell(x, bowl(x))
     driven = study()
-    message = drive(driven, inline(bowl), limits=Limits(budget=7))
+    message = drive(driven, bowl, limits=Limits(budget=7))
     assert np.array_equal(plain.X, driven.X)
     assert np.array_equal(plain.y, driven.y)
     assert message == "the budget of 7 evaluations is spent"
@@ -96,15 +120,15 @@ def test_a_free_worker_gets_a_point_at_once() -> None:
     with ThreadPoolExecutor(3) as pool:
         drive(
             s,
-            lambda x: pool.submit(stuck, x),
+            stuck,
+            executor=pool,
             n_workers=3,
             limits=Limits(budget=8),
-            on_start=lambda s, t: pendings.append(len(s.pending)),
-            on_end=lambda s, o: orders.append(o.number),
+            on_end=lambda s, e, o: (orders.append(e.id), pendings.append(len(s.pending))),  # type: ignore[func-returns-value]
         )
-    assert orders[:5] == [2, 3, 4, 5, 6]
-    assert sorted(orders) == list(range(8))
-    assert max(pendings) == 3
+    assert orders[:5] == [3, 4, 5, 6, 7]
+    assert sorted(orders) == list(range(1, 9))
+    assert max(pendings) == 3  # the two that are stuck, and what was chosen ahead
     assert len(s.y) == 8
     assert len(s.pending) == 0
     gaps = abs(s.X[:, None] - s.X).max(2) + np.eye(8)
@@ -118,10 +142,11 @@ def test_the_next_point_is_chosen_while_all_workers_are_busy() -> None:
     with ThreadPoolExecutor(2) as pool:
         drive(
             s,
-            lambda x: pool.submit(slower_bowl, x),
+            slower_bowl,
+            executor=pool,
             n_workers=2,
             limits=Limits(budget=12),
-            on_end=lambda s, o: pendings.append(len(s.pending)),
+            on_end=lambda s, e, o: pendings.append(len(s.pending)),
         )
     assert max(pendings) == 2
     assert len(s.y) == 12
@@ -130,9 +155,10 @@ def test_the_next_point_is_chosen_while_all_workers_are_busy() -> None:
     with ThreadPoolExecutor(2) as pool:
         drive(
             s,
-            lambda x: pool.submit(slower_bowl, x),
+            slower_bowl,
+            executor=pool,
             n_workers=2,
-            stop=lambda s: "enough" if len(s.y) >= 8 else None,
+            stop=lambda: "enough" if len(s.y) >= 8 else None,
         )
     assert len(s.pending) <= 1  # what was chosen and not started is forgotten
 
@@ -143,22 +169,24 @@ def test_beside_a_long_evaluation_no_point_is_chosen_early() -> None:
     now = time.monotonic
     late = 0.0
 
-    def submit(x: np.ndarray) -> Future[float]:
-        nonlocal late
-        late += 30.0
-        future: Future[float] = Future()
-        threading.Timer(0.02, future.set_result, [bowl(x)]).start()
-        return future
+    class Slow:
+        def submit(self, function, *arguments) -> Future:
+            nonlocal late
+            late += 30.0
+            future: Future = Future()
+            threading.Timer(0.02, future.set_result, [function(*arguments)]).start()
+            return future
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time, "monotonic", lambda: now() + late)
         s = study()
         drive(
             s,
-            submit,
+            bowl,
+            executor=Slow(),
             n_workers=2,
             limits=Limits(budget=8),
-            on_end=lambda s, o: pendings.append(len(s.pending)),
+            on_end=lambda s, e, o: pendings.append(len(s.pending)),
         )
     assert max(pendings) == 1
 
@@ -170,16 +198,17 @@ def test_an_outcome_is_timed_by_its_end_and_not_by_our_attention() -> None:
     with ThreadPoolExecutor(2) as pool:
         drive(
             s,
-            lambda x: pool.submit(slow_bowl, x),
+            slow_bowl,
+            executor=pool,
             n_workers=2,
             limits=Limits(budget=9),
-            on_end=lambda s, o: (seconds.append(o.seconds), time.sleep(0.2)),  # type: ignore[func-returns-value]
+            on_end=lambda s, e, o: (seconds.append(o.seconds), time.sleep(0.2)),  # type: ignore[func-returns-value]
         )
     assert sorted(seconds)[4] < 0.15
 
 
 def test_a_callback_that_forgets_what_is_pending_does_no_harm() -> None:
-    def forgetful(s: Study, _: Outcome) -> None:
+    def forgetful(s: Study, *_: object) -> None:
         for x in s.pending:
             s.forget(x)
 
@@ -187,11 +216,12 @@ def test_a_callback_that_forgets_what_is_pending_does_no_harm() -> None:
     with ThreadPoolExecutor(2) as pool, pytest.raises(RuntimeError, match="mine"):
         drive(
             s,
-            lambda x: pool.submit(slow_bowl, x),
+            slow_bowl,
+            executor=pool,
             n_workers=2,
             limits=Limits(budget=30),
             on_end=forgetful,
-            stop=lambda s: _raise() if len(s.y) > 6 else None,
+            stop=lambda: _raise() if len(s.y) > 6 else None,
         )
 
 
@@ -201,23 +231,17 @@ def _raise() -> str:
 
 def test_a_study_goes_on_where_it_was_left() -> None:
     """Four evaluations, two points under way, and a new loop that finishes them first."""
-    s = study()
-    drive(s, inline(bowl), limits=Limits(budget=4))
-    under_way = s.ask(2)
-    numbers: list[int] = []
-    message = drive(
-        s,
-        inline(bowl),
-        limits=Limits(budget=7),
-        queue=list(under_way),
-        done=4,
-        on_end=lambda _, o: numbers.append(o.number),
-    )
+    notebook = Notebook(study())
+    here = inline(lambda entry: called(bowl, notebook.x(entry.point)))
+    Loop(notebook, here, limits=Limits(budget=4)).run()
+    under_way = [notebook.ask(), notebook.ask()]
+    resumed: list[Entry] = []
+    message = Loop(notebook, here, limits=Limits(budget=7), resume=resumed.append).run()
     assert message == "the budget of 7 evaluations is spent"
-    assert numbers == [4, 5, 6]
-    assert len(s.y) == 7
-    assert np.array_equal(s.X[4:6], under_way)
-    assert len(s.pending) == 0
+    assert resumed == under_way
+    assert [entry.id for entry in notebook.outcomes] == list(range(1, 8))
+    assert np.array_equal(notebook.study.X[4:6], [notebook.x(entry.point) for entry in under_way])
+    assert len(notebook.study.pending) == 0
 
 
 def test_failures_are_data() -> None:
@@ -230,9 +254,7 @@ def test_failures_are_data() -> None:
 
     seen: list[Outcome] = []
     s = study()
-    message = drive(
-        s, inline(fragile), limits=Limits(budget=12), on_end=lambda _, o: seen.append(o)
-    )
+    message = drive(s, fragile, limits=Limits(budget=12), on_end=lambda s, e, o: seen.append(o))
     assert "budget of 12" in message
     assert len(s.y) + len(s.failures) == 12 == len(seen)
     reasons = {reason for _, reason in s.failures}
@@ -242,7 +264,7 @@ def test_failures_are_data() -> None:
         "expected a number, got str 'low'",
     }
     assert "RuntimeError: too hot" in reasons
-    assert all(o.failed == (o.reason is not None) for o in seen)
+    assert all((o.value is None) == (o.reason is not None) for o in seen)
     assert np.isfinite(s.y).all()
 
 
@@ -265,15 +287,15 @@ def test_each_limit_ends_the_search_and_says_so() -> None:
     def run(fun=bowl, n_calls: int = 30, bounds=SQUARE, **limits):
         return fitbo.minimize(fun, bounds, n_calls=n_calls, **{**SMALL, **limits})
 
-    assert run(target=0.2).message.startswith("the target of 0.2 was reached by 0.")
+    assert run(target=0.2).message.startswith("the target of 0.2 is reached: 0.")
     failed = run(lambda x: 1 / 0, max_failures=3)
     assert failed.nfev == 3 == len(failed.failures)
-    assert failed.message.startswith("3 evaluations failed, the last by 'ZeroDivisionError")
+    assert failed.message.startswith("3 evaluations failed, and max_failures is 3; the last: Zero")
     assert not failed.success
     assert failed.x is None
     assert "every evaluation failed" in failed.message
     late = run(slow_bowl, time_limit=0.2)
-    assert late.message == "the time limit of 0.2 s has passed"
+    assert late.message == "the time limit of 0.2 s is reached"
     assert late.nfev < 30
     done = run(lambda p: p["n"], bounds={"n": Integer(1, 3)}, n_initial=2)
     assert done.message == "the space is exhausted: each of its 3 points has been asked for"
@@ -311,7 +333,7 @@ def test_bad_limits_and_workers() -> None:
         (lambda: Limits(target=math.nan), "target must be a number"),
         (lambda: fitbo.minimize(bowl, SQUARE, n_workers=2), "n_workers=2 needs an executor"),
         (lambda: fitbo.minimize(bowl, SQUARE, n_workers=0), "n_workers must be a whole number"),
-        (lambda: drive(study(), inline(bowl), n_workers=0), "n_workers must be at least 1"),
+        (lambda: drive(study(), bowl, n_workers=0), "n_workers must be at least 1"),
     ]:
         with pytest.raises(ValueError, match=message):
             call()
@@ -323,7 +345,7 @@ def test_ctrl_c_is_not_a_failure() -> None:
 
     s = study()
     with pytest.raises(KeyboardInterrupt):
-        drive(s, inline(interrupted), limits=Limits(budget=3))
+        drive(s, interrupted, limits=Limits(budget=3))
     assert not s.failures
     assert len(s.pending) == 1
 
@@ -338,11 +360,8 @@ def test_processes() -> None:
 def test_a_killed_process_breaks_its_pool_and_loses_nothing(tmp_path: Path) -> None:
     s = study()
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-
-        def submit(x: np.ndarray) -> Future[float]:
-            return pool.submit(suicide_once, (str(tmp_path / "flag"), x.tolist()))
-
-        message = drive(s, submit, n_workers=2, limits=Limits(budget=20))
+        fun = functools.partial(suicide_once, str(tmp_path / "flag"))
+        message = drive(s, fun, executor=pool, n_workers=2, limits=Limits(budget=20))
     assert "the executor is broken" in message
     assert 1 <= len(s.failures) <= 2
     assert "BrokenProcessPool" in s.failures[0][1]
@@ -359,10 +378,10 @@ def test_dask_with_a_worker_killed(tmp_path: Path) -> None:
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        executor = client.get_executor(pure=False)
         message = drive(
             s,
-            lambda x: executor.submit(suicide_once, (flag, x.tolist())),
+            functools.partial(suicide_once, flag),
+            executor=client.get_executor(pure=False),
             n_workers=2,
             limits=Limits(budget=8),
         )
@@ -373,15 +392,16 @@ def test_dask_with_a_worker_killed(tmp_path: Path) -> None:
 
 
 def test_a_broken_executor_strikes_off_its_own_points_only() -> None:
-    def broken(x: np.ndarray) -> Future[float]:
-        raise BrokenExecutor("gone")
+    class Broken:
+        def submit(self, *arguments: object) -> Future:
+            raise BrokenExecutor("gone")
 
     s = study()
     (before,) = s.ask()
-    assert "broken" in drive(s, broken, queue=[before], limits=Limits(budget=5))
+    assert "broken" in drive(s, bowl, executor=Broken(), queue=[before], limits=Limits(budget=5))
     assert np.array_equal(s.pending, [before])
     s = study()
-    assert "broken" in drive(s, broken, limits=Limits(budget=5))
+    assert "broken" in drive(s, bowl, executor=Broken(), limits=Limits(budget=5))
     assert len(s.pending) == 0
 
 

@@ -13,17 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fitbo.cli.study import _told_to_end
-from fitbo.config.study import load
+from fitbo.cli.files import _told_to_end
 from fitbo.records import notebook
 from fitbo.records.events import entries_of
 from fitbo.records.journal import Busy, ConfigChanged, Writer
 from fitbo.records.notebook import open_notebook, read_notebook
-from fitbo.report.study import write_study_report
-from fitbo.runs import study as laboratory
-from fitbo.runs.study import run, seed_of
+from fitbo.report.write import write_report
+from fitbo.runs import loop
+from fitbo.runs.study import seed_of
 from fitbo.study import Study
-from tests.studies import PYTHON, loaded, points, rows, start, study
+from tests.studies import PYTHON, load_study, loaded, points, rows, run, start, study
 
 FAILING = 'objective: {python: "./model.py:f", kwargs: {fail: true}}\n'
 
@@ -36,7 +35,7 @@ def told(tmp_path: Path) -> list[float]:
 
 
 def test_every_outcome_is_a_row_and_asked_comes_before_it(tmp_path: Path) -> None:
-    summary = run(loaded(tmp_path), tmp_path)
+    summary = run(loaded(tmp_path))
     assert summary.stopped == "the budget of 8 evaluations is spent"
     assert (summary.told, summary.failed, summary.pending) == (8, 0, ())
     events = [(row["event"], row.get("id")) for row in rows(tmp_path)]
@@ -52,7 +51,7 @@ def test_every_outcome_is_a_row_and_asked_comes_before_it(tmp_path: Path) -> Non
 
 def test_failures_are_rows_with_reasons_and_never_numbers(tmp_path: Path) -> None:
     seen: list[Study] = []
-    summary = run(loaded(tmp_path, "budget: 12\n", FAILING), tmp_path, callback=seen.append)
+    summary = run(loaded(tmp_path, "budget: 12\n", FAILING), callback=seen.append)
     failed = rows(tmp_path, "failed")
     assert failed
     assert summary.failed == len(failed)
@@ -65,9 +64,7 @@ def test_failures_are_rows_with_reasons_and_never_numbers(tmp_path: Path) -> Non
 
 
 def test_a_study_in_which_all_fail_ends_too(tmp_path: Path) -> None:
-    summary = run(
-        loaded(tmp_path, objective='objective: {command: ["false", "{point}"]}\n'), tmp_path
-    )
+    summary = run(loaded(tmp_path, objective='objective: {command: ["false", "{point}"]}\n'))
     assert (summary.told, summary.failed, summary.best) == (0, 8, None)
     assert summary.stopped == "the budget of 8 evaluations is spent"
 
@@ -82,13 +79,13 @@ def test_the_seed_of_an_evaluation_is_its_own() -> None:
 
 
 def test_max_failures(tmp_path: Path) -> None:
-    summary = run(loaded(tmp_path, "budget: 50\nmax_failures: 2\n", FAILING), tmp_path)
+    summary = run(loaded(tmp_path, "budget: 50\nmax_failures: 2\n", FAILING))
     assert summary.failed == 2
     assert str(summary.stopped).startswith("2 evaluations failed, and max_failures is 2; the last")
 
 
 def test_target(tmp_path: Path) -> None:
-    summary = run(loaded(tmp_path, "budget: 50\ntarget: 0.3\n"), tmp_path)
+    summary = run(loaded(tmp_path, "budget: 50\ntarget: 0.3\n"))
     assert summary.best is not None
     assert (summary.best.value or 1.0) <= 0.3
     assert all(value > 0.3 for value in told(tmp_path)[:-1])
@@ -98,29 +95,29 @@ def test_target(tmp_path: Path) -> None:
 def test_time_limit_counts_over_sessions(tmp_path: Path) -> None:
     slow = 'objective: {python: "./model.py:f", kwargs: {sleep: 0.2}}\n'
     config = loaded(tmp_path, "initial: {n: 8}\ntime_limit: 0.5\n", slow)
-    summary = run(config, tmp_path)
+    summary = run(config)
     assert 1 <= summary.told <= 3
-    assert summary.stopped == "the time limit of 0.5 s is passed"
-    assert run(config, tmp_path).told == summary.told
+    assert summary.stopped == "the time limit of 0.5 s is reached"
+    assert run(config).told == summary.told
     assert len(rows(tmp_path, "stopped")) == 1  # and it has not stopped twice
 
 
 def test_tolerance(tmp_path: Path) -> None:
-    summary = run(loaded(tmp_path, "budget: 9\ntolerance: 1000\n"), tmp_path)
+    summary = run(loaded(tmp_path, "budget: 9\ntolerance: 1000\n"))
     assert summary.told == 5  # the initial design
     assert "is below the tolerance of 1000" in str(summary.stopped)
 
 
 def test_callback(tmp_path: Path) -> None:
-    summary = run(loaded(tmp_path), tmp_path, callback=lambda study: len(study.y) == 3)
+    summary = run(loaded(tmp_path), callback=lambda study: len(study.y) == 3)
     assert (summary.told, summary.stopped) == (3, "the callback ended it")
 
 
 def test_a_finite_space_ends_with_itself(tmp_path: Path) -> None:
     space = "space:\n  n: {type: integer, low: 1, high: 4}\n"
     objective = 'objective: {command: ["echo", "{n}"]}\n'
-    config = load(study(tmp_path, "budget: 9\ninitial: {n: 9}\n", objective, space))
-    summary = run(config, tmp_path)
+    config = load_study(study(tmp_path, "budget: 9\ninitial: {n: 9}\n", objective, space))
+    summary = run(config)
     assert sorted(told(tmp_path)) == [1, 2, 3, 4]
     assert "budget" not in str(summary.stopped)
 
@@ -131,7 +128,7 @@ def test_a_finite_space_ends_with_itself(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     tmp_path = tmp_path_factory.mktemp("whole")
-    run(loaded(tmp_path), tmp_path)
+    run(loaded(tmp_path))
     return points(tmp_path)
 
 
@@ -148,7 +145,7 @@ def test_a_study_that_stops_each_time_asks_the_same(
             count += 1
             return count == 2
 
-        run(config, tmp_path, callback=two)
+        run(config, callback=two)
         if not keep_state:
             notebook.state_path(config.journal).unlink(missing_ok=True)
     assert points(tmp_path) == uninterrupted
@@ -158,14 +155,14 @@ def test_a_state_that_is_torn_or_of_another_journal_changes_nothing(
     tmp_path: Path, uninterrupted: list[dict[str, Any]]
 ) -> None:
     config = loaded(tmp_path)
-    run(config, tmp_path, callback=lambda study: len(study.y) == 6)
+    run(config, callback=lambda study: len(study.y) == 6)
     state = notebook.state_path(config.journal)
     state.write_bytes(state.read_bytes()[:-100])
-    run(config, tmp_path, callback=lambda study: len(study.y) == 7)
+    run(config, callback=lambda study: len(study.y) == 7)
     assert points(tmp_path) == uninterrupted[:7]
     config.journal.unlink()
     assert state.exists()
-    run(config, tmp_path)
+    run(config)
     assert points(tmp_path) == uninterrupted
 
 
@@ -174,7 +171,7 @@ def test_a_fit_made_before_the_next_point_resumes_the_same(tmp_path: Path) -> No
     text = "budget: 9\ntolerance: 1.0e-12\n"
     for name in ("whole", "parts"):
         (tmp_path / name).mkdir()
-    run(loaded(tmp_path / "whole", text), tmp_path / "whole")
+    run(loaded(tmp_path / "whole", text))
     config = loaded(tmp_path / "parts", text)
     for _ in range(3):
 
@@ -184,8 +181,8 @@ def test_a_fit_made_before_the_next_point_resumes_the_same(tmp_path: Path) -> No
             return False
 
         with suppress(KeyboardInterrupt):
-            run(config, tmp_path / "parts", callback=killed)
-    assert run(config, tmp_path / "parts").told == 9
+            run(config, callback=killed)
+    assert run(config).told == 9
     assert points(tmp_path / "parts") == points(tmp_path / "whole")
 
 
@@ -200,7 +197,7 @@ def test_a_function_may_change_the_working_directory(
         "import os\ndef f(a, n, c, scratch):\n"
         f"    os.chdir({str(tmp_path / 'elsewhere')!r})\n    return a\n"
     )
-    summary = run(load(path), Path())
+    summary = run(load_study(path))
     assert (summary.told, summary.failed) == (8, 0)
     assert Path.cwd() == tmp_path
     assert not list((tmp_path / "elsewhere").iterdir())
@@ -210,41 +207,41 @@ def test_a_function_may_change_the_working_directory(
 def test_values_beyond_all_bounds_are_kept_and_do_no_harm(tmp_path: Path) -> None:
     """The largest double, as some programs mark what has no result, and its negative."""
     objective = 'objective: {python: "./marks.py:f"}\n'
-    config = load(study(tmp_path, "budget: 9\n", objective))
+    config = load_study(study(tmp_path, "budget: 9\n", objective))
     (tmp_path / "marks.py").write_text(
         "import sys\ndef f(a, n, c):\n"
         "    top = sys.float_info.max\n    return top if n > 6 else -top if n == 1 else a\n"
     )
-    summary = run(config, tmp_path)
+    summary = run(config)
     assert summary.told == 9
     assert max(abs(value) for value in told(tmp_path)) > 1e308
     assert summary.eta is not None
     assert np.isfinite(summary.eta).all()
-    write_study_report(config)
+    write_report([config.journal])
 
 
 def test_the_budget_may_be_raised(tmp_path: Path, uninterrupted: list[dict[str, Any]]) -> None:
-    run(loaded(tmp_path, "budget: 6\n"), tmp_path)
-    summary = run(loaded(tmp_path, "budget: 8\n"), tmp_path)
+    run(loaded(tmp_path, "budget: 6\n"))
+    summary = run(loaded(tmp_path, "budget: 8\n"))
     assert summary.told == 8
     assert points(tmp_path) == uninterrupted
 
 
 def test_another_study_s_journal_is_refused(tmp_path: Path) -> None:
-    run(loaded(tmp_path, "budget: 2\ninitial: {n: 2}\n"), tmp_path)
+    run(loaded(tmp_path, "budget: 2\ninitial: {n: 2}\n"))
     with pytest.raises(ConfigChanged, match="seed: was 0, is 1"):
-        run(loaded(tmp_path, "seed: 1\nbudget: 2\ninitial: {n: 2}\n"), tmp_path)
+        run(loaded(tmp_path, "seed: 1\nbudget: 2\ninitial: {n: 2}\n"))
     path = study(tmp_path, "budget: 2\ninitial: {n: 2}\n")
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([*lines[:2], lines[3], lines[2], *lines[4:]]))
     with pytest.raises(ConfigChanged, match="space: was in the order a, n, c, is n, a, c"):
-        run(load(path), tmp_path)
+        run(load_study(path))
 
 
 def test_a_busy_journal_is_refused(tmp_path: Path) -> None:
     config = loaded(tmp_path)
     with Writer(config.journal), pytest.raises(Busy):
-        run(config, tmp_path)
+        run(config)
 
 
 def interrupt(tmp_path: Path, number: int, text: str, at: int) -> None:
@@ -299,10 +296,10 @@ def test_a_kill_loses_nothing_and_repeats_only_what_was_under_way(
     text = "initial: {n: 8}\n"
     interrupt(tmp_path, number, text, at=5)
     before = rows(tmp_path)
-    config = load(study(tmp_path, text, NOTED.format(tmp_path)))
+    config = load_study(study(tmp_path, text, NOTED.format(tmp_path)))
     unfinished = [e.id for e in entries_of(before).values() if e.state == "pending"]
     assert len(unfinished) <= 1
-    summary = run(config, tmp_path)
+    summary = run(config)
     assert rows(tmp_path)[: len(before)] == before
     assert [row["id"] for row in rows(tmp_path, "again")] == unfinished
     assert summary.told == 8
@@ -327,7 +324,7 @@ def test_threads_evaluate_at_the_same_time(tmp_path: Path) -> None:
     (tmp_path / "meet").mkdir()
     objective = f"objective:\n  command: [sh, -c, '{script}', sh, '{{a}}', '{{n}}', '{{c}}']\n"
     text = "initial: {n: 6}\nbudget: 6\nexecutor: {kind: threads, workers: 2}\n"
-    summary = run(loaded(tmp_path, text, objective), tmp_path)
+    summary = run(loaded(tmp_path, text, objective))
     assert (summary.told, summary.failed) == (6, 0)
     events = [row["event"] for row in rows(tmp_path)]
     assert events[:2] == ["asked", "asked"]
@@ -340,7 +337,7 @@ def test_threads_evaluate_at_the_same_time(tmp_path: Path) -> None:
 def test_processes_die_one_at_a_time(tmp_path: Path) -> None:
     objective = 'objective: {python: "./model.py:kill"}\n'
     text = "initial: {n: 6}\nbudget: 6\nexecutor: {kind: processes, workers: 2}\n"
-    summary = run(loaded(tmp_path, text, objective), tmp_path)
+    summary = run(loaded(tmp_path, text, objective))
     entries = entries_of(rows(tmp_path)).values()
     assert summary.told + summary.failed == 6
     for entry in entries:
@@ -355,7 +352,7 @@ def test_a_parallel_study_goes_on_from_its_pending_points(tmp_path: Path) -> Non
         asked = [book.ask() for _ in range(3)]
         book.told(asked[1], 0.5)
     assert [entry.id for entry in read_notebook(config).pending()] == [1, 3]
-    summary = run(config, tmp_path)
+    summary = run(config)
     assert [row["id"] for row in rows(tmp_path, "again")] == [1, 3]
     assert summary.told == 9
     assert len(points(tmp_path)) == 9
@@ -366,7 +363,7 @@ def test_a_parallel_study_goes_on_from_its_pending_points(tmp_path: Path) -> Non
 def test_dask_evaluates(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     text = "initial: {n: 6}\nbudget: 6\nexecutor: {kind: dask, workers: 2}\n"
-    assert run(loaded(tmp_path, text, FAILING), tmp_path).told > 0
+    assert run(loaded(tmp_path, text, FAILING)).told > 0
     assert len(rows(tmp_path, "told")) + len(rows(tmp_path, "failed")) == 6
 
 
@@ -385,15 +382,15 @@ def test_ctrl_c_in_parallel_keeps_values_that_still_come(
             raise KeyboardInterrupt
         return wait(*arguments, **more)
 
-    wait = laboratory.wait
-    monkeypatch.setattr(laboratory, "wait", interrupted)
+    wait = loop.wait
+    monkeypatch.setattr(loop, "wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run(config, tmp_path)
+        run(config)
     done = [row["id"] for row in rows(tmp_path, "told")]
     assert len(done) >= 2  # one that had not begun is still pending
     assert not rows(tmp_path, "failed")
-    monkeypatch.setattr(laboratory, "wait", wait)
-    assert run(config, tmp_path).told == 8
+    monkeypatch.setattr(loop, "wait", wait)
+    assert run(config).told == 8
     assert [row["id"] for row in rows(tmp_path, "told")][: len(done)] == done
 
 
@@ -406,7 +403,7 @@ def test_an_outcome_is_recorded_once(tmp_path: Path) -> None:
 
     for _ in range(3):
         with pytest.raises(BrokenPipeError):
-            run(config, tmp_path, watch=broken)
+            run(config, watch=broken)
     ids = [row["id"] for row in rows(tmp_path, "told")]
     assert ids
     assert len(ids) == len(set(ids))
@@ -420,9 +417,9 @@ def test_an_outcome_is_recorded_once(tmp_path: Path) -> None:
 
 def test_the_header_says_what_the_study_is(tmp_path: Path) -> None:
     config = loaded(tmp_path, "budget: 2\ninitial: {n: 2}\n")
-    run(config, tmp_path)
+    run(config)
     header = json.loads(config.journal.read_text().splitlines()[0])
-    assert header["study"]["space"]["n"] == {
+    assert header["study"]["problem"]["space"]["n"] == {
         "type": "integer",
         "low": 1,
         "high": 9,
@@ -437,4 +434,4 @@ def test_objective_is_required_to_run(tmp_path: Path) -> None:
     path = study(tmp_path)
     path.write_text(path.read_text().replace(PYTHON, ""))
     with pytest.raises(ValueError, match="has no objective to run"):
-        run(load(path), tmp_path)
+        run(load_study(path))

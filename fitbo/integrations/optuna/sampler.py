@@ -3,52 +3,41 @@
     study = optuna.create_study(sampler=FitboSampler(seed=0), storage="sqlite:///study.db")
     study.optimize(objective, n_trials=60)
 
-Every trial's point comes from a ``fitbo.study.Study`` made afresh from the trials in the storage,
-so that any number of processes may work on one Optuna study:
+Each point comes from a ``fitbo.Study`` rebuilt from the trials in the storage, so that any number
+of processes can work on one Optuna study:
 
-- complete trials are told, with the sign of the direction; one whose value is not finite failed;
-- failed trials are failures, and where they are is avoided;
-- running trials are pending, and so are pruned ones: somebody has been there, and there is no value
-  that could be compared with the others'. A sampler writes the point it proposes into the trial's
-  system attributes, for a running trial's parameters are stored only as the objective asks for
-  them, and then looks whether another process has proposed the same meanwhile;
-- trials without all parameters of the common search space, or with values outside it, do not count.
+- complete trials are told, with the sign of the direction; a value that is not finite is a failure;
+- failed trials are failures, and their neighbourhood is avoided;
+- running trials are pending, and so are pruned ones, which have no comparable value;
+- trials without all parameters of the common search space, or with values outside it, are ignored.
 
-The first trial of all, and parameters that not every trial has, go to ``independent_sampler``. If
-there are such parameters, a point of the common space does not decide a trial's value alone and is
-worth another visit: where that space is finite, ``drawn_again`` chooses among all of its points. So
-it does in any finite space whose points have all been tried.
+The first trial, and parameters that not every trial has, go to ``independent_sampler``. If there
+are such parameters, a point of the common space does not determine a trial's value and is worth
+another visit: if that space is finite, ``drawn_again`` chooses among all of its points. It also
+does so in any finite space whose points have all been tried.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+import optuna
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.search_space import intersection_search_space
-from optuna.study import Study as OptunaStudy
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
+from fitbo.checks import whole
 from fitbo.inference.settings import Settings
 from fitbo.inference.threads import one_thread
-from fitbo.integrations.optuna.trials import (
-    PROPOSED,
-    Codec,
-    alike,
-    codec,
-    others_than,
-    point_of,
-    points_of,
-    vary_beyond,
-)
+from fitbo.integrations.optuna.trials import PROPOSED, Common, codec, others_than, vary_beyond
 from fitbo.mixture import Array
 from fitbo.sampling import Ensemble
 from fitbo.search.candidates import exhausted
@@ -56,23 +45,22 @@ from fitbo.search.mixed import first_points
 from fitbo.space import Space
 from fitbo.study import STREAMS, Study
 
-ATTEMPTS = 4  # at a point that no other process has chosen at the same time, or one like it
-FEW = 1024  # points of a finite space: among more a new one is much like one tried before
-logger = logging.getLogger("optuna.fitbo")  # Optuna's child: its verbosity and handlers hold
+ATTEMPTS = 4  # to find a point unlike any that another process chooses at the same time
+FEW = 1024  # points of a finite space: among more, a new one is much like one tried before
+logger = logging.getLogger("optuna.fitbo")  # a child of Optuna's: its verbosity and handlers hold
 
 
 class FitboSampler(BaseSampler):
-    """Samples by fitbo's acquisition over the parameters that all trials share.
+    """Samples by fitbo's acquisition function over the parameters that all trials share.
 
     Only those are modelled: a conditional parameter, or one whose range changes, is left to the
     independent sampler, and branches are compared by their mean, not by the best they could reach.
 
-    seed                        of all randomness; drawn if None
-    n_startup_trials            trials before the model chooses; but for the first they are a Sobol
-                                design
-    independent_sampler         for whatever is not in the common search space; uniform if None
-    warn_independent_sampling   whether to say so, once for each parameter, after the startup
-    settings                    fields of ``fitbo.Settings``, as ``acquisition="logei"``
+    seed                        the seed of all randomness; drawn if None
+    n_startup_trials            trials before the model chooses; after the first, a Sobol design
+    independent_sampler         for parameters outside the common search space; uniform if None
+    warn_independent_sampling   whether to warn of those, once per parameter, after the startup
+    settings                    fields of ``fitbo.Settings``, such as ``acquisition="logei"``
     """
 
     def __init__(
@@ -84,69 +72,64 @@ class FitboSampler(BaseSampler):
         warn_independent_sampling: bool = True,
         **settings: Any,
     ) -> None:
-        if n_startup_trials < 1:
-            raise ValueError(f"n_startup_trials must be at least 1, got {n_startup_trials}")
-        for name in ("seed", "n_initial"):
-            if name in settings:
-                raise ValueError(f"{name} is the sampler's own: it is not one of the settings")
+        whole("n_startup_trials", n_startup_trials, least=1)
+        if "n_initial" in settings:
+            raise ValueError("n_initial is not a setting of this sampler: give n_startup_trials")
         if seed is not None and not (isinstance(seed, Integral) and 0 <= seed < 2**32):
             raise ValueError(f"seed must be None or an integer from 0 to 2**32 - 1, got {seed!r}")
         self._settings = Settings(n_initial=1, **settings)
         self._n_startup = n_startup_trials
-        self._seed = _drawn_seed() if seed is None else seed
+        self._seed = _seed() if seed is None else seed
         self._independent = independent_sampler or RandomSampler(seed=seed)
         self._warns = warn_independent_sampling
         self._warned: set[str] = set()
-        # The walkers of the last posterior, to start the next from; nothing depends on them but
-        # the time that the next takes and its draws.
+        # The walkers of the last posterior, where the next chains start.
         self._ensemble: tuple[Space, Ensemble] | None = None
 
     def reseed_rng(self) -> None:
         """A new seed, for a copy of this sampler in another thread or process."""
-        self._seed = _drawn_seed()
+        self._seed = _seed()
         self._independent.reseed_rng()
 
     def infer_relative_search_space(
-        self, study: OptunaStudy, trial: FrozenTrial
+        self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """The parameters that all trials so far have had, and that have more than one value."""
         _refuse_several_objectives(study)
-        # Afresh, for what IntersectionSearchSpace keeps is one study's, and it knows a study by an
-        # id that all studies in memory share.
+        # Not by IntersectionSearchSpace, which caches by an id that all studies in memory share.
         common = intersection_search_space(study.get_trials(deepcopy=False))
         return {name: d for name, d in common.items() if not d.single()}
 
     def sample_relative(
-        self, study: OptunaStudy, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The next point, for the parameters of ``search_space``."""
         _refuse_several_objectives(study)
         if not search_space:
             return {}
-        codecs = {name: codec(distribution) for name, distribution in search_space.items()}
-        space = Space({name: c.parameter for name, c in codecs.items()})
+        common = Common({name: codec(distribution) for name, distribution in search_space.items()})
         others = others_than(study, trial)
         for _ in range(ATTEMPTS):
-            ours = self._replayed(space, codecs, others, study.direction, trial.number)
+            ours = self._replayed(common, others, study.direction, trial.number)
             point = self._next(ours, trial.number, vary_beyond(others, search_space))
-            # Two processes that choose at one time do not see each other's choice. Each says what
-            # it chose and only then looks: of two that chose alike at least one sees the other.
+            # Two processes that choose at the same time do not see each other's choice. Each writes
+            # its own first and only then looks: of two alike, at least one sees the other.
             study._storage.set_trial_system_attr(trial._trial_id, PROPOSED, point)
-            seen = points_of(others, codecs, space)
+            seen = common.points_of(others)
             others = others_than(study, trial)
-            unseen = points_of(others, codecs, space) - seen
-            if not any(alike(space, point, dict(new)) for new in unseen):
+            unseen = common.points_of(others) - seen
+            if not any(common.alike(point, dict(new)) for new in unseen):
                 break
-        return {name: c.decode(point[name]) for name, c in codecs.items()}
+        return common.decode(point)
 
     def sample_independent(
         self,
-        study: OptunaStudy,
+        study: optuna.Study,
         trial: FrozenTrial,
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """A value of a parameter that the search space has not got."""
+        """A value of a parameter outside the common search space."""
         _refuse_several_objectives(study)
         if self._warns and param_name not in self._warned:
             complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
@@ -154,17 +137,17 @@ class FitboSampler(BaseSampler):
                 self._warned.add(param_name)
                 logger.warning(
                     f"{param_name} is drawn by {type(self._independent).__name__}: FitboSampler "
-                    f"models what all trials share, and not every trial has it with this range; "
-                    f"warn_independent_sampling=False silences this"
+                    f"models the parameters that all trials share, and not every trial has this "
+                    f"one with this range; warn_independent_sampling=False silences this"
                 )
         return self._independent.sample_independent(study, trial, param_name, param_distribution)
 
-    def before_trial(self, study: OptunaStudy, trial: FrozenTrial) -> None:
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         self._independent.before_trial(study, trial)
 
     def after_trial(
         self,
-        study: OptunaStudy,
+        study: optuna.Study,
         trial: FrozenTrial,
         state: TrialState,
         values: Sequence[float] | None,
@@ -172,65 +155,55 @@ class FitboSampler(BaseSampler):
         self._independent.after_trial(study, trial, state, values)
 
     def _next(self, ours: Study, number: int, repeats: bool) -> dict[str, Any]:
-        """The design's point of this number at first, then the model's choice.
+        """The point of this number in the design at first, then the model's choice.
 
-        repeats   whether a point is worth another visit while others have had none
+        repeats   whether a point is worth another visit before all have been tried
         """
         space, taken, n_told = ours.space, ours.taken, len(ours.y)
         full = exhausted(space, taken)
         if n_told + len(ours.failures) < self._n_startup or n_told == 0:
-            # By number and not by count: two processes at work at a time have two numbers.
+            # By the trial's number: processes that work at the same time have different ones.
             if full:
                 return dict(space.from_cube(space.points[number % len(space.points)]))
             design, seed = self._settings.design, [self._seed, STREAMS["design"]]
             u = first_points(space, design, self._n_startup, number, taken, seed)
             return dict(space.from_cube(u))
-        if full or (repeats and space.size <= FEW):
-            point = space.from_cube(drawn_again(ours))
-        else:
-            point = ours.ask()[0]
+        again = full or (repeats and space.size <= FEW)
+        point = space.from_cube(drawn_again(ours)) if again else ours.ask()[0]
         if ours.ensemble is not None:
             self._ensemble = space, ours.ensemble
         return dict(point)
 
     def _replayed(
-        self,
-        space: Space,
-        codecs: Mapping[str, Codec],
-        trials: Sequence[FrozenTrial],
-        direction: StudyDirection,
-        number: int,
+        self, common: Common, trials: Sequence[FrozenTrial], direction: StudyDirection, number: int
     ) -> Study:
-        """fitbo's study as the trials have it."""
-        seed = int(np.random.SeedSequence([self._seed, number]).generate_state(1)[0])
-        ours = Study(space, replace(self._settings, seed=seed))
-        if self._ensemble is not None and self._ensemble[0] == space:
+        """A study of fitbo with these trials in it."""
+        ours = Study(common.space, replace(self._settings, seed=_seed([self._seed, number])))
+        if self._ensemble is not None and self._ensemble[0] == common.space:
             ours.ensemble = self._ensemble[1]
         sign = -1.0 if direction == StudyDirection.MAXIMIZE else 1.0
         for trial in trials:
-            x = point_of(trial, codecs, space)
+            x = common.point_of(trial)
             if x is None:
                 continue
-            if trial.state == TrialState.COMPLETE:
-                value = trial.value
-                if value is None or not math.isfinite(value):
-                    ours.fail(x, f"trial {trial.number} has the value {value}")
-                else:
-                    ours.tell(x, sign * value)
-            elif trial.state == TrialState.FAIL:
+            if trial.state == TrialState.FAIL:
                 ours.fail(x, f"trial {trial.number} failed")
-            else:
+            elif trial.state != TrialState.COMPLETE:
                 ours.expect(x)
+            elif trial.value is None or not math.isfinite(trial.value):
+                ours.fail(x, f"trial {trial.number} has the value {trial.value}")
+            else:
+                ours.tell(x, sign * trial.value)
         return ours
 
 
 @one_thread
 def drawn_again(ours: Study) -> Array:
-    """The point of a finite space, tried or not, that is lowest in a draw of the posterior, (dim,).
+    """The point of a finite space, tried or not, with the lowest value in a posterior draw, (dim,).
 
-    Thompson's rule: what is surely worse is left alone, and what may be better is tried again, also
-    by several processes at once. A point takes part with its probability of success. The draw is
-    of the marginals, a point's value independent of its neighbours': it errs towards exploring.
+    This is Thompson sampling: clearly worse points are left alone, and points that may be better
+    are tried again, also by several processes at once. A point takes part with its probability of
+    success. The draw is of the marginals, independent for each point: it errs towards exploring.
     """
     U, rng, success = ours.space.points, ours.search_rng(), ours.success()
     if success is not None:
@@ -239,13 +212,11 @@ def drawn_again(ours: Study) -> Array:
     return U[np.argmin(ours.fit().surrogate.predict(U).sample(rng, 1))]
 
 
-def _refuse_several_objectives(study: OptunaStudy) -> None:
-    if len(study.directions) > 1:
-        raise ValueError(
-            f"FitboSampler minimises or maximises one objective, got {len(study.directions)}: "
-            f"use another sampler for several"
-        )
+def _refuse_several_objectives(study: optuna.Study) -> None:
+    n = len(study.directions)
+    if n > 1:
+        raise ValueError(f"FitboSampler takes one objective, got {n}: use another sampler")
 
 
-def _drawn_seed() -> int:
-    return int(np.random.SeedSequence().generate_state(1)[0])
+def _seed(entropy: Sequence[int] | None = None) -> int:
+    return int(np.random.SeedSequence(entropy).generate_state(1)[0])

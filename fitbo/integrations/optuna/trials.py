@@ -1,39 +1,35 @@
 """Optuna's distributions and trials in fitbo's terms: parameters, and points of a space.
 
-A running trial's parameters are stored only as its objective asks for them; where it will be stands
-in its system attributes, as ``PROPOSED``.
+A running trial's parameters are stored only as its objective asks for them; the point that it will
+evaluate is in its system attributes, as ``PROPOSED``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from optuna import Study
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
     FloatDistribution,
     IntDistribution,
 )
-from optuna.study import Study as OptunaStudy
 from optuna.trial import FrozenTrial, TrialState
 
 from fitbo.space import Categorical, Integer, Parameter, Real, Space
 
 PROPOSED = "fitbo:proposed"  # system attribute: the point, in the values of our space
 ALIKE = 0.01  # in every coordinate of the cube: minimisers of two posteriors of the same data
-STATES = (
-    TrialState.COMPLETE,
-    TrialState.FAIL,
-    TrialState.PRUNED,
-    TrialState.RUNNING,
-)
+STATES = (TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED, TrialState.RUNNING)
 
 
 @dataclass(frozen=True)
 class Codec:
-    """A distribution of Optuna's as a parameter of ours, and the values there and back."""
+    """A distribution of Optuna's as a parameter of ours, with values translated both ways."""
 
     parameter: Parameter
     encode: Callable[[Any], Any]
@@ -41,7 +37,7 @@ class Codec:
 
 
 def codec(distribution: BaseDistribution) -> Codec:
-    """Steps of a float become the integers that count them, and a category its choices' places."""
+    """A float with a step becomes the count of steps, and a category the index of its choice."""
     match distribution:
         case FloatDistribution(low=low, high=high, step=None):
             return Codec(Real(low, high, log=distribution.log), float, float)
@@ -59,44 +55,50 @@ def codec(distribution: BaseDistribution) -> Codec:
                 lambda x: int(distribution.to_internal_repr(x)),
                 lambda k: choices[k],
             )
-    raise ValueError(
-        f"the distribution must be a float's, an int's or a category's: {distribution}"
-    )
+    raise ValueError(f"expected a distribution of floats, ints or categories, got {distribution}")
 
 
-def others_than(study: OptunaStudy, trial: FrozenTrial) -> list[FrozenTrial]:
+@dataclass(frozen=True)
+class Common:
+    """The search space that trials share, as a space of ours."""
+
+    codecs: Mapping[str, Codec]
+
+    @cached_property
+    def space(self) -> Space:
+        return Space({name: c.parameter for name, c in self.codecs.items()})
+
+    def decode(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        """A point of the space in Optuna's values."""
+        return {name: c.decode(point[name]) for name, c in self.codecs.items()}
+
+    def point_of(self, trial: FrozenTrial) -> Any:
+        """The trial's point, or None if it is unknown or outside the space."""
+        point: Any = trial.system_attrs.get(PROPOSED)
+        if set(self.codecs) <= set(trial.params):
+            try:
+                point = {name: c.encode(trial.params[name]) for name, c in self.codecs.items()}
+            except ValueError:
+                return None
+        return point if point is not None and self.space.contains(point) else None
+
+    def points_of(self, trials: Sequence[FrozenTrial]) -> set[tuple[tuple[str, Any], ...]]:
+        """The items of the known points of these trials."""
+        found = [self.point_of(trial) for trial in trials]
+        return {tuple(point.items()) for point in found if point is not None}
+
+    def alike(self, a: Any, b: Any) -> bool:
+        """Whether evaluating one of the points a and b is enough."""
+        return bool(abs(self.space.check(a) - self.space.check(b)).max() < ALIKE)
+
+
+def others_than(study: Study, trial: FrozenTrial) -> list[FrozenTrial]:
     """All trials but this one, as the storage has them now."""
     trials = study.get_trials(deepcopy=False, states=STATES)
     return [t for t in trials if t.number != trial.number]
 
 
-def vary_beyond(
-    trials: Sequence[FrozenTrial], search_space: Mapping[str, BaseDistribution]
-) -> bool:
-    """Whether something else than the parameters of the search space varied in these trials."""
-    found = {name for t in trials for name, d in t.distributions.items() if not d.single()}
-    return not found <= set(search_space)
-
-
-def points_of(
-    trials: Sequence[FrozenTrial], codecs: Mapping[str, Codec], space: Space
-) -> set[tuple[tuple[str, Any], ...]]:
-    """Where these trials are, those that are somewhere."""
-    found = [point_of(trial, codecs, space) for trial in trials]
-    return {tuple(point.items()) for point in found if point is not None}
-
-
-def alike(space: Space, a: Any, b: Any) -> bool:
-    """Whether one of the points a and b would do for both."""
-    return bool(abs(space.check(a) - space.check(b)).max() < ALIKE)
-
-
-def point_of(trial: FrozenTrial, codecs: Mapping[str, Codec], space: Space) -> Any:
-    """Where the trial is, or None where that is not known or not of the space."""
-    point: Any = trial.system_attrs.get(PROPOSED)
-    if set(codecs) <= set(trial.params):
-        try:
-            point = {name: c.encode(trial.params[name]) for name, c in codecs.items()}
-        except ValueError:
-            return None
-    return point if point is not None and space.contains(point) else None
+def vary_beyond(trials: Sequence[FrozenTrial], names: Mapping[str, Any]) -> bool:
+    """Whether these trials varied any parameter other than ``names``."""
+    varied = {name for t in trials for name, d in t.distributions.items() if not d.single()}
+    return not varied <= set(names)

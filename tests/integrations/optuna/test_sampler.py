@@ -24,7 +24,7 @@ from optuna.trial import TrialState, create_trial  # noqa: E402
 
 from fitbo.inference.settings import Settings  # noqa: E402
 from fitbo.integrations.optuna.sampler import FitboSampler, drawn_again  # noqa: E402
-from fitbo.integrations.optuna.trials import PROPOSED, codec  # noqa: E402
+from fitbo.integrations.optuna.trials import PROPOSED, Common, codec  # noqa: E402
 from fitbo.space import Categorical, Space  # noqa: E402
 from fitbo.study import Study  # noqa: E402
 
@@ -120,16 +120,15 @@ def test_running_and_failed_trials_are_respected() -> None:
     study.add_trial(done(0.2, 2, TrialState.PRUNED))
     study.add_trial(done(0.1, 1, value=np.inf))
     sampler = study.sampler
-    codecs = {name: codec(d) for name, d in DISTRIBUTIONS.items()}
-    space = Space({name: c.parameter for name, c in codecs.items()})
-    ours = sampler._replayed(space, codecs, study.trials, study.direction, 99)
+    common = Common({name: codec(d) for name, d in DISTRIBUTIONS.items()})
+    ours = sampler._replayed(common, study.trials, study.direction, 99)
     assert len(ours.y) == 6
     assert ours.pending == [first.params, second.params, {"x": pytest.approx(0.2), "n": 2}]
     reasons = [reason for _, reason in ours.failures]
     assert reasons == ["trial 8 failed", "trial 9 failed", "trial 11 has the value inf"]
     success = ours.success()
     assert success is not None
-    near, far = success(space.to_cube([{"x": 0.93, "n": 2}, {"x": 0.4, "n": 4}]))
+    near, far = success(common.space.to_cube([{"x": 0.93, "n": 2}, {"x": 0.4, "n": 4}]))
     assert near < far
 
 
@@ -302,11 +301,15 @@ def test_values_travel_there_and_back(distribution: Any) -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(ValueError, match="n_startup_trials must be at least 1, got 0"):
+    with pytest.raises(
+        ValueError, match="n_startup_trials must be a whole number of at least 1, got 0"
+    ):
         FitboSampler(n_startup_trials=0)
     with pytest.raises(ValueError, match="acquisition must be one of"):
         FitboSampler(acquisition="eii")
-    with pytest.raises(ValueError, match="n_initial is the sampler's own"):
+    with pytest.raises(
+        ValueError, match="n_initial is not a setting of this sampler: give n_startup"
+    ):
         FitboSampler(n_initial=3)
     for seed in (-1, 0.5, 2**32, "1"):
         with pytest.raises(ValueError, match=r"seed must be None or an integer from 0 to 2\*\*32"):

@@ -1,14 +1,13 @@
 """The figures of one study's report. Each function returns a ``Figure`` and changes nothing else.
 
 progress_figure      every value by its evaluation, and the best so far
-eta_figure           the posterior of the unknown minimum as it narrowed
 slice_figure         the posterior along each parameter, the others at the recommended point
 dependence_figure    the same averaged over the space: the partial dependence
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from fitbo.mixture import Array
-from fitbo.records.events import Entry
-from fitbo.report.drawing import COLOURS, INK, LOOK, MUTED, shorten, title_line
+from fitbo.records.events import Entry, Point
+from fitbo.report.drawing import COLOURS, INK, LOOK, MUTED, mark_initial, shorten, title_line
 from fitbo.space import Categorical, Integer, Parameter, Real, Space
 from fitbo.study import Study, bounded
 
@@ -53,7 +52,7 @@ def progress_figure(name: str, outcomes: Sequence[Entry], n_initial: int) -> Fig
         low, high = _limits(y)
         shown = np.clip(y, low, high)
         inside = y <= high
-        _initial_strip(axes, n_initial, len(n))
+        mark_initial(axes, min(n_initial, len(n)), 0.5)
         axes.plot(n[inside], shown[inside], "o", ms=4.2, color=MUTED, alpha=0.55, mec="none")
         above = np.isfinite(y) & ~inside
         axes.plot(n[above], shown[above], "^", ms=4.6, color=MUTED, alpha=0.55, mec="none")
@@ -81,47 +80,22 @@ def progress_figure(name: str, outcomes: Sequence[Entry], n_initial: int) -> Fig
     return figure
 
 
-def eta_figure(name: str, n: Array, eta: Array, best: Array) -> Figure | None:
-    """Bands of the posterior of eta (k, 5) after n (k,) values, with the lowest value (k,)."""
-    if len(n) < 2:
-        return None
-    with matplotlib.rc_context(LOOK):
-        figure = Figure(figsize=(9.6, 3.3), layout="constrained")
-        axes = figure.subplots()
-        axes.fill_between(n, eta[:, 0], eta[:, 4], color=GREEN, alpha=0.14, lw=0)
-        axes.fill_between(n, eta[:, 1], eta[:, 3], color=GREEN, alpha=0.25, lw=0)
-        axes.plot(n, eta[:, 2], color=GREEN, lw=1.9)
-        axes.step(n, best, where="post", color=BLUE, lw=1.9)
-        late = eta[len(eta) // 3 :]
-        low, high = float(late[:, 0].min()), float(best.max())
-        axes.set_ylim(low - 0.08 * (high - low or 1), high + 0.12 * (high - low or 1))
-        axes.set_xlim(n[0], n[-1] + 1e-9)
-        _legend(
-            axes,
-            [("best so far", BLUE, "-", ""), ("η: median, 50% and 90%", GREEN, "-", "")],
-        )
-        axes.set_xlabel("values told")
-        axes.set_ylabel("value")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        title_line(figure, name, "what is believed of the minimum")
-    return figure
+def slice_figure(name: str, study: Study, told: Sequence[Point], point: Point) -> Figure:
+    """The posterior along each parameter with the others at ``point``."""
+    lines, what = slices(study, point), "slices through the recommended point"
+    return _panels(name, what, lines, study, told, point, BLUE)
 
 
-def slice_figure(name: str, study: Study, point: Mapping[str, Any]) -> Figure:
-    """The posterior of f along each parameter through ``point``: mean and 90% band."""
-    lines = slices(study, point)
-    return _panels(name, "slices through the recommended point", lines, study, point, BLUE)
+def dependence_figure(
+    name: str, study: Study, told: Sequence[Point], rng: np.random.Generator
+) -> Figure:
+    """The posterior mean along each parameter, averaged over the others."""
+    return _panels(name, "partial dependence", dependences(study, rng), study, told, None, GREEN)
 
 
-def dependence_figure(name: str, study: Study, rng: np.random.Generator) -> Figure:
-    """The mean of f over the space against each parameter, with what the samples make of it."""
-    lines = dependences(study, rng)
-    return _panels(name, "partial dependence", lines, study, None, GREEN)
-
-
-def slices(study: Study, point: Mapping[str, Any]) -> list[Line]:
+def slices(study: Study, point: Point) -> list[Line]:
     """For each parameter the posterior of f, the others as in ``point``: mean and 90% band."""
-    fit, base = study.fit(), study.space.check(point)
+    fit, base = study.fit(), study.space.check(list(point.values()))
     lines = []
     for name, parameter, columns in _axes_of(study.space):
         codes = _codes(parameter, GRID)
@@ -160,7 +134,8 @@ def _panels(
     what: str,
     lines: Sequence[Line],
     study: Study,
-    point: Mapping[str, Any] | None,
+    told: Sequence[Point],
+    point: Point | None,
     colour: str,
 ) -> Figure:
     lines = lines[:MOST_PANELS]
@@ -171,7 +146,7 @@ def _panels(
         panels = figure.subplots(down, across, sharey=True, squeeze=False).ravel()
         for axes, line in zip(panels, lines, strict=False):
             _draw_line(axes, line, colour)
-            _rug(axes, line, [told[line.name] for told in study.X])
+            _rug(axes, line, [each[line.name] for each in told])
             if point is not None:
                 _mark(axes, line, point[line.name], colour)
             axes.set_xlabel(shorten(line.name), color=INK)
@@ -262,22 +237,6 @@ def _common_limits(lines: Sequence[Line], study: Study) -> tuple[float, float]:
     low = max(low, float(seen.min()) - float(np.ptp(seen)))
     room = 0.05 * (high - low) or 1.0
     return low - room, high + room
-
-
-def _initial_strip(axes: Axes, size: int, total: int) -> None:
-    size = min(size, total)
-    if size > 1:
-        axes.axvspan(0.5, size + 0.5, color="#6b7280", alpha=0.09, lw=0, zorder=0)
-        place: Callable[..., Any] = axes.text
-        place(
-            size + 0.5,
-            0.985,
-            " initial design",
-            transform=axes.get_xaxis_transform(),
-            va="top",
-            fontsize=7.5,
-            color=MUTED,
-        )
 
 
 def _legend(axes: Axes, items: Sequence[tuple[str, str, str, str]]) -> None:

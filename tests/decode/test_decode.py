@@ -1,4 +1,4 @@
-"""The decoder on dataclasses of its own: types, YAML's traps, hostile files, overrides, schema."""
+"""The decoder on small dataclasses: types, YAML's traps, hostile files, overrides, schema."""
 
 from __future__ import annotations
 

@@ -1,0 +1,151 @@
+"""The arguments of each command, and the exit code that it ends with."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import logging
+import re
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+import fitbo
+from fitbo.cli import files, study
+from fitbo.cli.files import INTERRUPTED, WRONG
+
+Command = Callable[[argparse.Namespace, Console, Console], int]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code is 0, 1 if studies failed, 2 for a mistake, 130 for Ctrl-C."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    options = parser().parse_args(given)
+    options.again = shlex.join(["fitbo", *given])
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a table with a ? in it, and not a traceback
+    console = Console(soft_wrap=False)
+    errors = Console(stderr=True, soft_wrap=True, highlight=False)
+    log = logging.StreamHandler()
+    log.setLevel(logging.INFO if options.verbose else logging.WARNING)
+    logging.basicConfig(level=log.level, handlers=[log])  # distributed has levels of its own
+    try:
+        return int(options.command(options, console, errors))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (ValueError, OSError) as error:
+        errors.print(f"[red]error:[/red] {escape(_what(error))}")
+        return WRONG
+
+
+def parser() -> argparse.ArgumentParser:
+    """Every command with its arguments."""
+    top = argparse.ArgumentParser(
+        prog="fitbo", description="Fast information-theoretic Bayesian optimisation."
+    )
+    top.add_argument("--version", action="version", version=f"fitbo {fitbo.__version__}")
+    top.add_argument("--verbose", action="store_true", help="log what the sampler does")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    override = argparse.ArgumentParser(add_help=False)
+    override.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a key of the file: --set budget=50 --set methods[0].samples=100",
+    )
+
+    def add(name: str, command: Command, about: str, **more: Any) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=about, **more)
+        added.set_defaults(command=command)
+        return added
+
+    def add_for_study(name: str, command: Command, about: str) -> argparse.ArgumentParser:
+        added = add(name, command, about)
+        added.add_argument("study", metavar="STUDY", help="a YAML file of one study")
+        return added
+
+    run = add("run", files.run, "run a study or a campaign, or go on", parents=[override])
+    run.add_argument("config", metavar="FILE", help="a YAML file")
+    run.add_argument("--quiet", action="store_true", help="print the final table only")
+    run.add_argument("--no-report", action="store_true", help="write no figures and no page")
+
+    status = add("status", study.status, "how a study or each study of a campaign stands")
+    status.add_argument("study", metavar="FILE", help="a YAML file")
+    status.add_argument("--json", action="store_true", help="as JSON")
+
+    report = add("report", files.report, "figures and a page from results")
+    report.add_argument(
+        "results",
+        nargs="+",
+        metavar="RESULTS",
+        help="YAML files, folders or archives of journals; several to compare",
+    )
+    report.add_argument("--output", type=Path, help="a folder, or the page if it ends in .html")
+    report.add_argument(
+        "--pages",
+        choices=["own", "all", "none"],
+        default="own",
+        help="studies of a campaign that get a page: those of black boxes (own), all, or none",
+    )
+
+    export = add("export", study.export, "points and values as CSV")
+    export.add_argument("study", metavar="FILE", help="a YAML file, a results folder or a journal")
+    export.add_argument("table", type=Path, nargs="?", metavar="OUT.csv", help="left out: printed")
+
+    pack = add("pack", files.pack, "replace the journals of a folder by one compressed file")
+    pack.add_argument("folder", type=Path, metavar="RESULTS", help="a campaign's results folder")
+    pack.add_argument("--undo", action="store_true", help="write the journals again")
+
+    ask = add_for_study("ask", study.ask, "the next points of a study, to evaluate by hand")
+    ask.add_argument("-n", type=int, default=1, help="how many; they are spread out")
+    ask.add_argument("--json", action="store_true", help="one JSON object per line")
+
+    tell = add_for_study("tell", study.tell, "the outcome at a point of a study")
+    which = tell.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "--set",
+        nargs="+",
+        action="extend",
+        metavar="NAME=VALUE",
+        help="the point: --set alpha=0.1 beta=3",
+    )
+    which.add_argument(
+        "--id",
+        type=int,
+        help="the point by the number that ask gave it; if it has a value, this is a correction",
+    )
+    what = tell.add_mutually_exclusive_group(required=True)
+    what.add_argument("--value", help="its value")
+    what.add_argument(
+        "--failed", nargs="?", const="failed", metavar="REASON", help="it has no value, and why"
+    )
+    what.add_argument(
+        "--forget",
+        action="store_true",
+        help="it will not be evaluated, or what was told of it is withdrawn",
+    )
+    # By default -1e-3 is taken for an option, and only -0.001 for a number.
+    tell._negative_number_matcher = re.compile(r"-(\d|\.\d|inf|nan)")
+
+    take_in = add_for_study("import", study.take_in, "tell a study what a CSV file holds")
+    take_in.add_argument("table", type=Path, metavar="DATA.csv", help="columns: parameters, value")
+
+    validate = add("validate", files.validate, "check files, run nothing", parents=[override])
+    validate.add_argument("config", nargs="+", metavar="FILE", help="YAML files")
+    add("schema", files.schema, "the JSON Schema of a file, for editors")
+    listing = add("list", files.listing, "problems, entropies, acquisitions and kernels")
+    listing.add_argument("what", nargs="?", choices=files.SHELVES)
+    return top
+
+
+def _what(error: ValueError | OSError) -> str:
+    if isinstance(error, ValueError):
+        return str(error)
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}"

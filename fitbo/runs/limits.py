@@ -1,0 +1,86 @@
+"""When a study ends: one set of rules for ``minimize``, studies and campaigns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from fitbo.config.campaign import Campaign
+from fitbo.records.events import GIVEN
+from fitbo.records.notebook import Notebook
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What ends a study; None is no limit.
+
+    budget         evaluations in total, failed ones too
+    max_failures   failures, after which it ends
+    time_limit     seconds of running in total, after which no evaluation is started
+    target         it ends with a value at or below this
+    tolerance      it ends when ``study.remaining()`` is below this, after the initial design
+    """
+
+    budget: int | None = None
+    max_failures: int | None = None
+    time_limit: float | None = None
+    target: float | None = None
+    tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.budget is not None and self.budget < 0:
+            raise ValueError(f"budget must not be negative, got {self.budget}")
+        if self.max_failures is not None and self.max_failures < 1:
+            raise ValueError(f"max_failures must be at least 1, got {self.max_failures}")
+        for name in ("time_limit", "tolerance"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} must be positive, got {value}")
+        if self.target is not None and math.isnan(self.target):
+            raise ValueError("target must be a number, got nan")
+
+    @property
+    def quick(self) -> Limits:
+        """Without the one that takes a model to decide."""
+        return replace(self, tolerance=None)
+
+    def reached(self, notebook: Notebook, elapsed: float, begun: int | None = None) -> str | None:
+        """Why no further evaluation should be started; None to go on.
+
+        ``begun`` counts the evaluations started; left out: those with an outcome.
+        """
+        outcomes = notebook.outcomes
+        values = [entry.value for entry in outcomes if entry.value is not None]
+        failures = [entry for entry in outcomes if entry.state == "failed"]
+        best = min(values, default=math.inf)
+        if self.target is not None and best <= self.target:
+            return f"the target of {self.target:g} is reached: {best:g}"
+        if self.max_failures is not None and len(failures) >= self.max_failures:
+            return (
+                f"{len(failures)} evaluations failed, and max_failures is {self.max_failures}; "
+                f"the last: {failures[-1].reason}"
+            )
+        count = sum(entry.source != GIVEN for entry in outcomes) if begun is None else begun
+        if self.budget is not None and count >= self.budget:
+            return f"the budget of {self.budget} evaluations is spent"
+        if self.time_limit is not None and elapsed >= self.time_limit:
+            return f"the time limit of {self.time_limit:g} s is reached"
+        if self.tolerance is not None and len(values) >= notebook.study.n_initial:
+            left = notebook.warm().remaining()
+            if left < self.tolerance:
+                return (
+                    f"the expected remaining improvement, {left:.3g}, is below the tolerance of "
+                    f"{self.tolerance:g}"
+                )
+        return None
+
+
+def limits_of(campaign: Campaign) -> Limits:
+    """The limits that a file sets to each of its studies."""
+    return Limits(
+        budget=campaign.budget,
+        max_failures=campaign.max_failures,
+        time_limit=campaign.time_limit,
+        target=campaign.target,
+        tolerance=campaign.tolerance or None,  # 0: never
+    )
