@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 LOG_2PI = float(np.log(2 * np.pi))
-WEIGHT_TOLERANCE = 1e-6  # what single precision leaves of a sum to one
-FARTHEST = 1e150  # in deviations: its square is still a number
+WEIGHT_TOLERANCE = 1e-6  # weights in single precision sum to one only this closely
+FARTHEST = 1e150  # in standard deviations: its square does not overflow
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -38,8 +38,7 @@ class Mixture:
     def __init__(
         self, means: ArrayLike, variances: ArrayLike, weights: ArrayLike | None = None
     ) -> None:
-        m = _finite("means", means)
-        v = _finite("variances", variances)
+        m, v = _finite("means", means), _finite("variances", variances)
         if m.ndim == 0 or m.shape[-1] == 0:
             raise ValueError(f"means must have shape (..., M) with M >= 1, got shape {m.shape}")
         if v.shape != m.shape:
@@ -104,7 +103,9 @@ class Mixture:
         np.clip(z, -FARTHEST, FARTHEST, out=z)
         with np.errstate(divide="ignore"):  # log 0 = -inf is the right log-weight
             log_w = np.log(self.weights) - 0.5 * (LOG_2PI + np.log(self.variances))
-        return _log_sum_exp(log_w[..., None, :] - 0.5 * z * z)
+        terms = log_w[..., None, :] - 0.5 * z * z
+        top = terms.max(-1)  # finite, as some weight is positive
+        return top + np.log(np.exp(terms - top[..., None]).sum(-1))
 
     def pdf(self, y: ArrayLike) -> Array:
         """p(y). y: (..., N) -> (..., N)."""
@@ -121,8 +122,8 @@ class Mixture:
     def _moments(self, a: Array, order: int) -> Array:
         """Stein's lemma, e_{i+1} = a e_i + i v e_{i-1}, averaged over the components.
 
-        The paper's closed form lacks the normaliser ``sqrt(2 pi) s`` and has a non-zero value for
-        odd zeta_i; this recursion is the right one.
+        The paper's closed form is wrong: it lacks the normaliser ``sqrt(2 pi) s``, and its zeta_i
+        do not vanish for odd i.
         """
         if order < 0:
             raise ValueError(f"order must be a non-negative integer, got {order}")
@@ -147,6 +148,11 @@ class Mixture:
         return means + np.take_along_axis(self.deviations, which, -1) * rng.standard_normal(u.shape)
 
 
+def exp_in_place(x: Array) -> Array:
+    """exp(x) in x itself, floored at exp(-700): below, it is subnormal, negligible and slow."""
+    return np.exp(np.maximum(x, -700.0, out=x), out=x)
+
+
 def _finite(name: str, value: ArrayLike) -> Array:
     """A float64 copy, so that freezing it cannot freeze the caller's array."""
     try:
@@ -156,9 +162,3 @@ def _finite(name: str, value: ArrayLike) -> Array:
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, got NaN or inf in shape {array.shape}")
     return array
-
-
-def _log_sum_exp(x: Array) -> Array:
-    """log sum exp over the last axis; the maximum is finite because some weight is positive."""
-    top = x.max(-1)
-    return top + np.log(np.exp(x - top[..., None]).sum(-1))

@@ -18,19 +18,19 @@ def gentle(seed: int = 0, batch: int = 5, m: int = 6) -> Mixture:
 
 
 def heavy_tailed(seed: int = 0, batch: int = 5, m: int = 50) -> Mixture:
-    """One core with deviations over two decades, as a posterior over length-scales makes."""
+    """One core with stds over two decades, like the predictions of many lengthscale samples."""
     rng = np.random.default_rng(seed)
     s = np.exp(rng.normal(size=(batch, m)) * rng.uniform(0.3, 1.2, (batch, 1)))
     return Mixture(s * rng.normal(size=(batch, m)), s**2)
 
 
 def narrow_and_wide() -> Mixture:
-    """90% at deviation 0.03 and 10% at 1: where ten moments of a flat prior miss by 0.7."""
+    """90% with std 0.03 and 10% with std 1: ten moments of a flat prior err by 0.7 nats."""
     return Mixture(np.zeros(2), [0.03**2, 1.0], [0.9, 0.1])
 
 
 def far_clusters(distance: float = 100.0) -> Mixture:
-    """Two separate Gaussians: the entropy is one's own plus log 2."""
+    """Two separate Gaussians: the entropy is that of one plus log 2."""
     return Mixture([0.0, distance], [1.0, 1.0])
 
 

@@ -1,9 +1,10 @@
-"""The entropy of Gaussian mixtures, by any of eight methods or by your own.
+"""The entropy of Gaussian mixtures, by any of eight methods or by your own function.
 
     backend(mixture)                  -> H in nats, (...,)
     backend.value_and_grad(mixture)   -> H, dH/dmeans, dH/dvariances
 
-A new method is one file here and one line in ``BACKENDS``.
+Imports: ``checks``, ``mixture`` and ``maxent`` only.
+Add here: one file per method, and one line in ``BACKENDS``.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ def backend(entropy: str | Entropy | Callable[[Mixture], Array]) -> Entropy:
         one_of("entropy", entropy, BACKENDS)
         return BACKENDS[entropy]()
     if isinstance(entropy, type) or not callable(entropy):
-        raise ValueError(f"entropy must be a name or a callable of a mixture, got {entropy!r}")
+        raise ValueError(
+            f"entropy must be a name or a callable of a mixture, got {entropy!r}; "
+            f"the names are {', '.join(BACKENDS)}"
+        )
     return entropy if isinstance(entropy, Entropy) else Custom(entropy)
 
 

@@ -1,4 +1,4 @@
-"""A user's own entropy: any function of a mixture, with its gradient by central differences."""
+"""The user's own entropy: any function of a mixture, with its gradient by central differences."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from fitbo.entropy.protocol import Gradient
 from fitbo.mixture import Array, Mixture
 
-STEP = 1e-5  # in deviations for a mean, relative for a variance
+STEP = 1e-5  # in standard deviations for a mean, relative for a variance
 
 
 @dataclass(frozen=True)
 class Custom:
-    """Wraps ``function(mixture) -> (...,)``. Give it a ``value_and_grad`` of its own for speed.
+    """Wraps ``function(mixture) -> (...,)``. An object with its own ``value_and_grad`` is faster.
 
-    The differences cost 4 M evaluations, made one component at a time on the whole batch.
+    The differences cost 4 M evaluations, one component at a time on the whole batch.
     """
 
     function: Callable[[Mixture], Array]
@@ -38,7 +38,7 @@ class Custom:
         by_mean, by_variance = np.empty((2, *m.shape))
         for j in range(mixture.n_components):
             one = np.arange(mixture.n_components) == j
-            # Divided by the difference that was stored, which rounding may have changed.
+            # Divide by the difference as stored, which rounding may have changed.
             high, low = (m + sign * STEP * one * mixture.deviations for sign in (1, -1))
             rise = self(Mixture(high, v, w)) - self(Mixture(low, v, w))
             by_mean[..., j] = rise / (high - low)[..., j]

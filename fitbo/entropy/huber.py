@@ -5,10 +5,10 @@ With l = log p, A = p'/p and B = p''/p at the point m_i,
     order 0:   H = -sum_i w_i l(m_i)
     order 2:   H = -sum_i w_i [l(m_i) + v_i (B - A^2)/2].
 
-The expansion is poor where a component is wide against the mixture's own structure. ``split=K``
-replaces the *expectation* over each component, never p itself, by K narrower ones: at
+The expansion is poor where a component is wide compared with the mixture's own structure.
+``split=K`` replaces the *expectation* over each component, never p itself, by K narrower ones: at
 m_i + s_i d_k with variance t^2 v_i, whose moments are those of the component to order 2K - 1. All
-components are split, though the wide ones gain: a threshold would make H jump.
+components are split, though only the wide ones gain: a threshold would make H jump.
 
 Gradients: p, p' and p'' at a point change by w_j times the derivatives of N_j, of which
 N^(k) = (-1)^k He_k(z) N / s^k and dN/dv = N''/2, and the points themselves move with m_i and s_i.
@@ -20,20 +20,21 @@ N^(k) = (-1)^k He_k(z) N / s^k and dN/dv = N''/2, and the points themselves move
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
 from numpy.polynomial import hermite_e
 
 from fitbo.checks import whole
-from fitbo.entropy.protocol import Gradient, centred, pair_blocks, restore, shares
-from fitbo.mixture import LOG_2PI, Array, Mixture
+from fitbo.entropy.protocol import Flat, Gradient, blocks, centred, shares
+from fitbo.mixture import LOG_2PI, Array
 
-SPLIT_SHRINK = 0.5  # t, the deviation of a part against its component's
+SPLIT_SHRINK = 0.5  # t, a part's standard deviation relative to its component's
 
 
 @dataclass(frozen=True)
-class Huber:
+class Huber(Flat):
     """Taylor expansion of order 0 or 2; neither a bound nor convergent, but smooth."""
 
     order: int = 2
@@ -49,65 +50,52 @@ class Huber:
 
     @property
     def tolerance(self) -> float:
-        """Exact for one Gaussian at order 2; order 0 misses by half a nat."""
+        """Exact for one Gaussian at order 2; order 0 is half a nat too low."""
         return 1e-9 if self.order == 2 else 0.5 + 1e-9
 
-    def __call__(self, mixture: Mixture) -> Array:
-        return self._evaluate(mixture, gradient=False)[0]
-
-    def value_and_grad(self, mixture: Mixture) -> Gradient:
-        return self._evaluate(mixture, gradient=True)
-
     def _parts(self) -> tuple[Array, Array, float]:
-        """Offsets d_k in deviations, weights, and the parts' variance t^2."""
+        """Offsets d_k in standard deviations, weights, and the parts' variance t^2."""
         if self.split == 1:
             return np.zeros(1), np.ones(1), 1.0
         x, w = hermite_e.hermegauss(self.split)
         return x * np.sqrt(1 - SPLIT_SHRINK**2), w / w.sum(), SPLIT_SHRINK**2
 
-    def _evaluate(self, mixture: Mixture, gradient: bool) -> Gradient:
-        m, variances, weights, scale = centred(mixture)
-        s = np.sqrt(variances) / scale
+    def _compute(self, means: Array, variances: Array, weights: Array, gradient: bool) -> Gradient:
+        m, s, _, scale = centred(means, variances, weights)
         value = np.log(scale[:, 0])
-        shape = m.shape if gradient else (0, 0)
-        by_mean, by_deviation = np.zeros(shape), np.zeros(shape)
+        by_mean, by_std = np.zeros((2, *m.shape))
         offsets, portions, shrink = self._parts()
-        for offset, portion in zip(offsets, portions, strict=True):
-            for rows, i in pair_blocks(m.shape):
-                # Axes: mixture, point i, component j. u[k] = w_j N_j^(k) / p.
-                sj = s[rows][:, None, :]
-                z = (m[rows, i] + offset * s[rows, i])[:, :, None] - m[rows][:, None, :]
-                z /= sj
-                log_total, r = shares(-0.5 * z * z, weights[rows][:, None, :] / sj)
-                log_p = log_total[:, :, 0] - 0.5 * LOG_2PI
-                slope = -z / sj
-                bend = (z * z - 1) / sj**2
-                a, b = (r * slope).sum(2), (r * bend).sum(2)
-                w, v = portion * weights[rows, i], shrink * s[rows, i] ** 2
-                curvature = b - a * a if self.order == 2 else np.zeros_like(b)
-                value[rows] -= np.einsum("bi,bi->b", w, log_p + 0.5 * v * curvature)
-                if not gradient:
-                    continue
-                third = -(z**3 - 3 * z) / sj**3
-                fourth = (z**4 - 6 * z * z + 3) / sj**4
-                c0, c1, c2 = np.ones_like(a), np.zeros_like(a), np.zeros_like(a)
-                moves = a  # d/dy of the bracket at the point
-                if self.order == 2:
-                    c0, c1, c2 = 1 + 0.5 * v * (2 * a * a - b), -v * a, 0.5 * v
-                    c = (r * third).sum(2)
-                    moves = a + 0.5 * v * (c - 3 * a * b + 2 * a**3)
-                r *= w[:, :, None]
-                by_mean[rows, i] -= w * moves
-                by_deviation[rows, i] -= w * (moves * offset + shrink * s[rows, i] * curvature)
-                c0, c1, c2 = c0[:, :, None], c1[:, :, None], c2[:, :, None]
-                by_mean[rows] += (r * (c0 * slope + c1 * bend + c2 * third)).sum(1)
-                spread = (r * (c0 * bend + c1 * third + c2 * fourth)).sum(1)
-                by_deviation[rows] -= s[rows] * spread  # dN/ds = s N''
-        if gradient:
-            by_mean, by_variance = by_mean / scale, by_deviation / (2 * s * scale**2)
-            return (
-                restore(mixture, value),
-                restore(mixture, by_mean),
-                restore(mixture, by_variance),
-            )
-        return restore(mixture, value), by_mean, by_deviation
+        for (offset, portion), (rows, i) in product(
+            zip(offsets, portions, strict=True), blocks(len(m), m.shape[1], m.shape[1])
+        ):
+            # Axes: mixture, point i, component j. r slope, r bend, ...: w_j N_j^(k) / p, k = 1, 2..
+            sj = s[rows][:, None, :]
+            z = (m[rows, i] + offset * s[rows, i])[:, :, None] - m[rows][:, None, :]
+            z /= sj
+            log_total, r = shares(-0.5 * z * z, weights[rows][:, None, :] / sj)
+            log_p = log_total[:, :, 0] - 0.5 * LOG_2PI
+            slope = -z / sj
+            bend = (z * z - 1) / sj**2
+            a, b = (r * slope).sum(2), (r * bend).sum(2)
+            w, v = portion * weights[rows, i], shrink * s[rows, i] ** 2
+            curvature = b - a * a if self.order == 2 else np.zeros_like(b)
+            value[rows] -= np.einsum("bi,bi->b", w, log_p + 0.5 * v * curvature)
+            if not gradient:
+                continue
+            third = -(z**3 - 3 * z) / sj**3
+            fourth = (z**4 - 6 * z * z + 3) / sj**4
+            # The bracket's derivatives by p, p' and p'' (times p), and by the point.
+            c0, c1, c2 = np.ones_like(a), np.zeros_like(a), np.zeros_like(a)
+            moves = a
+            if self.order == 2:
+                c0, c1, c2 = 1 + 0.5 * v * (2 * a * a - b), -v * a, 0.5 * v
+                c = (r * third).sum(2)
+                moves = a + 0.5 * v * (c - 3 * a * b + 2 * a**3)
+            r *= w[:, :, None]
+            by_mean[rows, i] -= w * moves
+            by_std[rows, i] -= w * (moves * offset + shrink * s[rows, i] * curvature)
+            c0, c1, c2 = c0[:, :, None], c1[:, :, None], c2[:, :, None]
+            by_mean[rows] += (r * (c0 * slope + c1 * bend + c2 * third)).sum(1)
+            spread = (r * (c0 * bend + c1 * third + c2 * fourth)).sum(1)
+            by_std[rows] -= s[rows] * spread  # dN/ds = s N''
+        return value, by_mean / scale, by_std / (2 * s * scale**2)

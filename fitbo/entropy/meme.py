@@ -2,25 +2,21 @@
 
 A mixture is scaled to u = (y - c)/h in [-1, 1], its moments there are closed forms, and the dual of
 the MaxEnt problem is minimised for the whole batch at once. Every dual value bounds the entropy
-from above, so what is returned is an upper bound that tightens with each moment:
+from above, so the result is an upper bound that tightens with each moment:
 
     H(p) <= log h + S(a),    S(a) = log Z(a) + a.mu + sum_i ridge_i a_i^2 / 2.
 
 Z is checked on twice the nodes, and that finer value is the one returned.
 
-======  ======================================================================================
-symbol  meaning
-======  ======================================================================================
-c       centre: mean of the m_j weighted by w_j / s_j, so that it sits where the density is high
-h       half-width: max_j |m_j - c| + 8 s_j, beyond which lies less than 1e-15 of the mass
-a_i     multiplier of the i-th function; by the envelope theorem dH/dmu_i = a_i
-======  ======================================================================================
+    c       centre: mean of the m_j weighted by w_j / s_j, so that it sits where the density is high
+    h       half-width: max_j |m_j - c| + 8 s_j, beyond which lies less than 1e-15 of the mass
+    a_i     multiplier of the i-th function; by the envelope theorem dH/dmu_i = a_i
 
-The paper's algorithm ends in ``-(1 + a.mu)``; the sign is wrong and the scale's ``log h`` missing.
+The paper's algorithm ends in ``-(1 + a.mu)``: the sign is wrong, and ``log h`` is missing.
 
 Gradients are exact. At fixed c and h they are the multipliers times the moments' gradients. How H
 changes with c and h then follows from its invariances, with no further integral: H is unchanged
-when means and c shift together, and grows by log r when means, deviations, c and h all scale by r:
+when means and c shift together, and grows by log r when means, stds, c and h all scale by r:
 
     dH/dc = -sum_j dH/dm_j,    dH/dlog h = 1 - sum_j ((m_j - c) dH/dm_j + 2 v_j dH/dv_j).
 """
@@ -29,23 +25,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from fitbo.checks import whole
 from fitbo.entropy.moment_matching import MM
-from fitbo.entropy.protocol import NEGLIGIBLE_WEIGHT, Gradient, flatten, restore
+from fitbo.entropy.protocol import NEGLIGIBLE_WEIGHT, Flat, Gradient, flatten, restore
 from fitbo.maxent import Basis, mixture_gradient, mixture_moments, solve
 from fitbo.mixture import Array, Mixture
 
 REACH = 8.0
 NODE_SCALES = 4
-JITTER = 1e-12
 RIDGE, RIDGE_MOST = 1e-11, 1e-7  # RIDGE degree^4: a faint smoothness prior on log q
-GAP = 1e-8  # nats promised by a Newton step that is still taken, which squares it
+# A gap in nats: below it the next Newton step, which squares it, is the last.
+SOLVER: Any = {"jitter": 1e-12, "gap": 1e-8, "max_iterations": 60}
 MASS_TOLERANCE = 1e-6
-MAX_ITERATIONS = 60
 REFINED = 4
 STEP_DOWN_FROM = 40
 BLOCK = 1 << 22  # numbers in the largest array: 32 MB
@@ -54,11 +49,11 @@ CACHED = 1 << 14  # numbers worked on at once where no solve is involved
 
 @dataclass(frozen=True, eq=False)
 class MEMeInfo:
-    """How each mixture's value came about; arrays of the batch shape.
+    """How each mixture's value was found; arrays of the batch shape.
 
-    n_moments    constraints in force: fewer than asked for where the full solve did not converge;
+    n_moments    constraints in force: fewer than asked for where the full solve did not converge,
                  0 where none did and moment matching stands in
-    iterations   Newton steps of the solve that counted
+    iterations   Newton steps of the solve that was used
     residual     its largest moment error
     """
 
@@ -68,7 +63,7 @@ class MEMeInfo:
 
 
 @dataclass(frozen=True)
-class MEMe:
+class MEMe(Flat):
     """MaxEnt from ``n_moments`` constraints in power moments.
 
     The constraints are nested: the first two polynomials, then 2 x ``windows`` Gaussian windows
@@ -86,17 +81,13 @@ class MEMe:
         whole("n_moments", self.n_moments, least=2)
         whole("windows", self.windows, least=0)
 
-    def __call__(self, mixture: Mixture) -> Array:
-        return self.value_and_info(mixture)[0]
-
     def value_and_info(self, mixture: Mixture) -> tuple[Array, MEMeInfo]:
-        """H and how it was reached."""
-        value, info, _ = self._evaluate(mixture, gradient=False)
-        return value, info
+        """H and how it was found."""
+        (value, _, _), info = self._solve(*flatten(mixture), gradient=False)
+        return restore(mixture, value), MEMeInfo(*(restore(mixture, array) for array in info))
 
-    def value_and_grad(self, mixture: Mixture) -> Gradient:
-        value, _, gradient = self._evaluate(mixture, gradient=True)
-        return value, *gradient
+    def _compute(self, means: Array, variances: Array, weights: Array, gradient: bool) -> Gradient:
+        return self._solve(means, variances, weights, gradient)[0]
 
     def basis(self, n_moments: int) -> Basis:
         """The first ``n_moments`` functions of the nested sequence."""
@@ -106,8 +97,8 @@ class MEMe:
     def _ladder(self) -> Iterator[tuple[Basis, int]]:
         """What to try: the full basis, the same on finer nodes, then ever fewer moments.
 
-        One fewer at a time, so that what counts is the largest number that converges; from far up,
-        where a solve is dear and one moment means little, a fifth fewer.
+        One fewer at a time, so that the largest number that converges is used; from large numbers,
+        where a solve is expensive and one moment means little, a fifth fewer.
         """
         yield self.basis(self.n_moments), 1
         yield self.basis(self.n_moments), REFINED
@@ -116,32 +107,23 @@ class MEMe:
             m -= 1 if m <= STEP_DOWN_FROM else m // 5
             yield self.basis(m), REFINED
 
-    def _evaluate(
-        self, mixture: Mixture, gradient: bool
-    ) -> tuple[Array, MEMeInfo, tuple[Array, Array]]:
-        means, variances, weights = flatten(mixture)
+    def _solve(
+        self, means: Array, variances: Array, weights: Array, gradient: bool
+    ) -> tuple[Gradient, tuple[np.ndarray, np.ndarray, Array]]:
+        """What ``_compute`` returns, and the fields of a ``MEMeInfo``, (B,) each."""
         n_mixtures = len(means)
         value, residual = np.empty(n_mixtures), np.zeros(n_mixtures)
         used, iterations = np.zeros((2, n_mixtures), dtype=np.intp)
-        by_mean, by_variance = np.empty((2, *(means.shape if gradient else (0, 0))))
+        by_mean, by_variance = np.empty((2, *means.shape))
         nodes = len(self.basis(self.n_moments).nodes()[0]) * 2 * REFINED
-        width = max(means.shape[1], (self.n_moments + 1) ** 2, nodes)
-        step = max(1, BLOCK // width)
+        step = max(1, BLOCK // max(means.shape[1], (self.n_moments + 1) ** 2, nodes))
         for start in range(0, n_mixtures, step):
             pending = np.arange(start, min(start + step, n_mixtures))
             block = slice(start, start + step)
             scaled = _Scaled.of(means[block], variances[block], weights[block])
             for basis, refine in self._ladder():
                 mu = mixture_moments(basis, scaled.a, scaled.s2, scaled.weights)
-                density = solve(
-                    mu / mu[:, :1],
-                    basis,
-                    jitter=JITTER,
-                    ridge=_ridge(basis),
-                    gap=GAP,
-                    max_iterations=MAX_ITERATIONS,
-                    refine=refine,
-                )
+                density = solve(mu / mu[:, :1], basis, ridge=_ridge(basis), refine=refine, **SOLVER)
                 log_mass = density.log_mass(2 * refine)
                 good = density.converged & (abs(log_mass) < MASS_TOLERANCE)
                 rows = pending[good]
@@ -149,7 +131,7 @@ class MEMe:
                 used[rows], iterations[rows] = basis.size, density.iterations[good]
                 residual[rows] = density.residual[good]
                 if gradient and rows.size:
-                    solved = scaled if good.all() else scaled[good]
+                    solved = scaled if good.all() else scaled.at(good)
                     fixed = mixture_gradient(
                         basis, solved.a, solved.s2, solved.weights, density.multipliers[good]
                     )
@@ -157,18 +139,11 @@ class MEMe:
                 pending = pending[~good]
                 if not pending.size:
                     break
-                scaled = scaled[~good]
+                scaled = scaled.at(~good)
             if pending.size:
-                matched = Mixture(means[pending], variances[pending], weights[pending])
-                value[pending], *slopes = MM().value_and_grad(matched)
-                if gradient:
-                    by_mean[pending], by_variance[pending] = slopes
-        info = MEMeInfo(
-            *(restore(mixture, array) for array in (used, iterations, residual)),
-        )
-        if gradient:
-            by_mean, by_variance = restore(mixture, by_mean), restore(mixture, by_variance)
-        return restore(mixture, value), info, (by_mean, by_variance)
+                rest = Mixture(means[pending], variances[pending], weights[pending])
+                value[pending], by_mean[pending], by_variance[pending] = MM().value_and_grad(rest)
+        return (value, by_mean, by_variance), (used, iterations, residual)
 
 
 @dataclass(frozen=True)
@@ -192,18 +167,16 @@ def _ridge(basis: Basis) -> Array:
     return np.concatenate([polynomials, np.full(basis.n_windows, RIDGE)])
 
 
-@dataclass(frozen=True, eq=False)
-class _Scaled:
+class _Scaled(NamedTuple):
     """Mixtures in u = (y - c)/h.
 
-    c, h          centre and half-width, (B, 1)
+    h             half-width, (B, 1)
     a, s2         means and variances of u, (B, M)
     pull          w_j / s_j, normalised: dc/dm_j, (B, M)
     furthest      which component decides h, (B,)
     """
 
     weights: Array
-    c: Array
     h: Array
     a: Array
     s2: Array
@@ -216,7 +189,7 @@ class _Scaled:
         if ignored.any():
             weights = np.where(ignored, 0.0, weights)
             weights /= weights.sum(1, keepdims=True)
-        c, h = np.empty((2, len(means), 1))
+        h = np.empty((len(means), 1))
         a, s2, pull = np.empty((3, *means.shape))
         furthest = np.empty(len(means), dtype=np.intp)
         step = max(1, CACHED // means.shape[1])
@@ -225,8 +198,8 @@ class _Scaled:
             s = np.sqrt(variances[rows])
             np.divide(weights[rows], s, out=pull[rows])
             pull[rows] /= pull[rows].sum(1, keepdims=True)
-            c[rows] = np.vecdot(pull[rows], means[rows])[:, None]
-            np.subtract(means[rows], c[rows], out=a[rows])
+            c = np.vecdot(pull[rows], means[rows])[:, None]
+            np.subtract(means[rows], c, out=a[rows])
             s *= REACH
             s += abs(a[rows])
             s[ignored[rows]] = 0.0
@@ -234,12 +207,13 @@ class _Scaled:
             h[rows] = np.take_along_axis(s, furthest[rows, None], 1)
             a[rows] /= h[rows]
             np.divide(variances[rows], h[rows] ** 2, out=s2[rows])
-        # Wherever they are, components without weight must not overflow the recursions.
+        # Components without weight, wherever they are, must not overflow the recursions.
         a[ignored], s2[ignored] = 0.0, 1 / REACH**2
-        return cls(weights, c, h, a, s2, pull, furthest)
+        return cls(weights, h, a, s2, pull, furthest)
 
-    def __getitem__(self, rows: np.ndarray) -> _Scaled:
-        return _Scaled(**{name: getattr(self, name)[rows] for name in self.__dataclass_fields__})
+    def at(self, rows: np.ndarray) -> _Scaled:
+        """Some of the mixtures."""
+        return _Scaled(*(array[rows] for array in self))
 
     def total_gradient(self, by_a: Array, by_s2: Array) -> tuple[Array, Array]:
         """dH/dm and dH/dv (B, M) from the derivatives in u at fixed c and h; overwrites both."""

@@ -3,26 +3,25 @@
     H = -E[log p(y)] ~ -(1/n) sum_k log p(y_k),   y_k = m_{j(k)} + s_{j(k)} e_k.
 
 The normals e_k and the uniforms that choose j(k), one in each of n equal strata, are drawn once at
-construction, so H is a smooth function of means and deviations and its pathwise gradient is exact:
+construction, so H is a smooth function of means and variances and its pathwise gradient is exact:
 
     dH = -(1/n) sum_k [ l'(y_k) dy_k + sum_j r_j(y_k) dlog N_j(y_k) ],   l = log p, r_j = w_j N_j/p.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
 from fitbo.checks import whole
-from fitbo.entropy.protocol import PAIR_BLOCK, Gradient, centred, restore, shares
-from fitbo.mixture import LOG_2PI, Array, Mixture
+from fitbo.entropy.protocol import Flat, Gradient, blocks, centred, shares
+from fitbo.mixture import LOG_2PI, Array
 
 
 @dataclass(frozen=True)
-class MC:
+class MC(Flat):
     """Unbiased, with an error near 0.7/sqrt(n_samples) nats: 0.07 at the default."""
 
     n_samples: int = 100
@@ -40,20 +39,12 @@ class MC:
         object.__setattr__(self, "_uniforms", strata)
         object.__setattr__(self, "_normals", rng.standard_normal(self.n_samples))
 
-    def __call__(self, mixture: Mixture) -> Array:
-        return self._evaluate(mixture, gradient=False)[0]
-
-    def value_and_grad(self, mixture: Mixture) -> Gradient:
-        return self._evaluate(mixture, gradient=True)
-
-    def _evaluate(self, mixture: Mixture, gradient: bool) -> Gradient:
-        m, variances, weights, scale = centred(mixture)
-        s = np.sqrt(variances) / scale
+    def _compute(self, means: Array, variances: Array, weights: Array, gradient: bool) -> Gradient:
+        m, s, _, scale = centred(means, variances, weights)
         value = np.zeros(len(m))
-        shape = m.shape if gradient else (0, 0)
-        by_mean, by_deviation = np.zeros(shape), np.zeros(shape)
+        by_mean, by_std = np.zeros((2, *m.shape))
         chosen = self._components(weights)
-        for rows, part in self._blocks(m.shape):
+        for rows, part in blocks(len(m), self.n_samples, m.shape[1]):
             j, e, sj = chosen[rows, part], self._normals[part], s[rows][:, None, :]
             y = np.take_along_axis(s[rows], j, 1) * e
             y += np.take_along_axis(m[rows], j, 1)
@@ -64,29 +55,13 @@ class MC:
                 r /= self.n_samples
                 push = r * z / sj  # r_j dlog N_j/dm_j, and -r_j dlog N_j/dy
                 by_mean[rows] -= push.sum(1)
-                by_deviation[rows] -= (push * z).sum(1) - r.sum(1) / s[rows]
+                by_std[rows] -= (push * z).sum(1) - r.sum(1) / s[rows]
                 slope = push.sum(2)
                 index = np.arange(len(j))[:, None], j
                 np.add.at(by_mean[rows], index, slope)
-                np.add.at(by_deviation[rows], index, slope * e)
+                np.add.at(by_std[rows], index, slope * e)
         value += 0.5 * LOG_2PI + np.log(scale[:, 0])
-        if gradient:
-            by_mean, by_variance = by_mean / scale, by_deviation / (2 * s * scale**2)
-            return (
-                restore(mixture, value),
-                restore(mixture, by_mean),
-                restore(mixture, by_variance),
-            )
-        return restore(mixture, value), by_mean, by_deviation
-
-    def _blocks(self, shape: tuple[int, ...]) -> Iterator[tuple[slice, slice]]:
-        """Mixtures and samples whose densities fit a block."""
-        n_mixtures, m = shape
-        rows = max(1, PAIR_BLOCK // (self.n_samples * m))
-        part = max(1, PAIR_BLOCK // m)
-        for start in range(0, n_mixtures, rows):
-            for first in range(0, self.n_samples, part):
-                yield slice(start, start + rows), slice(first, first + part)
+        return value, by_mean / scale, by_std / (2 * s * scale**2)
 
     def _components(self, weights: Array) -> np.ndarray:
         """j(k): the component whose share of [0, 1] holds the k-th uniform, (B, n)."""

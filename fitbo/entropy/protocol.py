@@ -1,4 +1,4 @@
-"""What an entropy backend is: a callable on mixtures that also knows its gradient."""
+"""What an entropy backend is, and what the backends of this package share."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from fitbo.mixture import Array, Mixture
+from fitbo.mixture import Array, Mixture, exp_in_place
 
 Gradient = tuple[Array, Array, Array]
 
 NEGLIGIBLE_WEIGHT = 1e-15
-PAIR_BLOCK = 1 << 16  # pairs of components evaluated at once: half a megabyte an array
+PAIR_BLOCK = 1 << 16  # densities evaluated at once: half a megabyte per array
 
 
 @runtime_checkable
 class Entropy(Protocol):
     """``H[p]`` in nats of each mixture of a batch.
 
-    The backends of this package also declare two class attributes, which their tests hold them to:
-    ``tolerance``, the nats by which one may miss what it promises (the entropy of a single
-    Gaussian, the side of its bound), and ``upper_bound``, whether it promises one. Invariances hold
-    to rounding, but for those that change a random draw.
+    The backends of this package also declare two class attributes, which the tests check:
+    ``tolerance``, the largest error in nats of what it promises (the entropy of a single Gaussian,
+    the side of its bound), and ``upper_bound``, whether it promises one. Invariances hold to
+    rounding, except those that change a random draw.
     """
 
     def __call__(self, mixture: Mixture) -> Array:
@@ -32,6 +32,21 @@ class Entropy(Protocol):
     def value_and_grad(self, mixture: Mixture) -> Gradient:
         """H (...,), dH/dmeans (..., M), dH/dvariances (..., M), at fixed weights."""
         ...
+
+
+class Flat:
+    """An ``Entropy`` from one function of flat arrays, ``_compute``."""
+
+    def __call__(self, mixture: Mixture) -> Array:
+        return restore(mixture, self._compute(*flatten(mixture), gradient=False)[0])
+
+    def value_and_grad(self, mixture: Mixture) -> Gradient:
+        value, by_mean, by_variance = self._compute(*flatten(mixture), gradient=True)
+        return restore(mixture, value), restore(mixture, by_mean), restore(mixture, by_variance)
+
+    def _compute(self, means: Array, variances: Array, weights: Array, gradient: bool) -> Gradient:
+        """(B, M) each -> H (B,) and, valid only if asked for, dH/dmeans, dH/dvariances (B, M)."""
+        raise NotImplementedError
 
 
 def flatten(mixture: Mixture) -> Gradient:
@@ -44,14 +59,17 @@ def flatten(mixture: Mixture) -> Gradient:
     )
 
 
-def centred(mixture: Mixture) -> tuple[Array, Array, Array, Array]:
-    """means, variances and weights (B, M), and a scale (B, 1), for sums over pairs of components.
+def restore(mixture: Mixture, values: Any) -> Any:
+    """An array (B,) or (B, M) back in the mixture's batch shape."""
+    return values.reshape(mixture.batch_shape + values.shape[1:])
 
-    The means are from the heaviest component's, beside which a far one's rounding does no harm, and
-    in units of the scale, the largest deviation; the variances as they are. A component without
-    weight is put where the heaviest is.
+
+def centred(means: Array, variances: Array, weights: Array) -> tuple[Array, Array, Array, Array]:
+    """Means, stds and variances (B, M) in units of a scale (B, 1), and the scale: the largest std.
+
+    The means are relative to the heaviest component's, so that a distant component's rounding does
+    no harm. A component without weight is placed on the heaviest one.
     """
-    means, variances, weights = flatten(mixture)
     heaviest = weights.argmax(1)[:, None]
     centre = np.take_along_axis(means, heaviest, 1)
     absent = weights <= NEGLIGIBLE_WEIGHT
@@ -59,30 +77,23 @@ def centred(mixture: Mixture) -> tuple[Array, Array, Array, Array]:
         means = np.where(absent, centre, means)
         variances = np.where(absent, np.take_along_axis(variances, heaviest, 1), variances)
     scale = np.sqrt(variances.max(1, keepdims=True))
-    return (means - centre) / scale, variances, weights, scale
+    return (means - centre) / scale, np.sqrt(variances) / scale, variances / scale**2, scale
 
 
-def restore(mixture: Mixture, values: Any) -> Any:
-    """An array (B,) or (B, M) back in the mixture's batch shape."""
-    return values.reshape(mixture.batch_shape + values.shape[1:])
-
-
-def pair_blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, slice]]:
-    """Slices of (mixtures, components) whose pairs with all components fit a block, in order."""
-    n_mixtures, m = shape
-    rows = max(1, PAIR_BLOCK // m**2)
-    components = min(m, max(1, PAIR_BLOCK // m))
+def blocks(n_mixtures: int, n_points: int, n_components: int) -> Iterator[tuple[slice, slice]]:
+    """Slices of (mixtures, points) whose densities under every component fit a block, in order."""
+    rows = max(1, PAIR_BLOCK // (n_points * n_components))
+    points = max(1, PAIR_BLOCK // n_components)
     for start in range(0, n_mixtures, rows):
-        for first in range(0, m, components):
-            yield slice(start, start + rows), slice(first, first + components)
+        for first in range(0, n_points, points):
+            yield slice(start, start + rows), slice(first, first + points)
 
 
 def shares(exponent: Array, heights: Array) -> tuple[Array, Array]:
     """log sum_j h_j exp(x_j), (..., 1), and each term's share of the sum; overwrites exponent."""
     top = exponent.max(-1, keepdims=True)
     exponent -= top
-    # Below -700 exp is subnormal: nothing to us, and several times slower.
-    share = np.exp(np.maximum(exponent, -700.0, out=exponent), out=exponent)
+    share = exp_in_place(exponent)
     share *= heights
     total = share.sum(-1, keepdims=True)
     share /= total

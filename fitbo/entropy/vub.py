@@ -19,30 +19,22 @@ from typing import ClassVar
 
 import numpy as np
 
-from fitbo.entropy.protocol import Gradient, centred, pair_blocks, restore, shares
-from fitbo.mixture import LOG_2PI, Array, Mixture
+from fitbo.entropy.protocol import Flat, Gradient, blocks, centred, shares
+from fitbo.mixture import LOG_2PI, Array
 
 
 @dataclass(frozen=True)
-class VUB:
+class VUB(Flat):
     """``H <= H_c - sum_i w_i log sum_j w_j exp(-KL_ij)``; tight for far-apart components."""
 
     tolerance: ClassVar[float] = 1e-9
     upper_bound: ClassVar[bool] = True
 
-    def __call__(self, mixture: Mixture) -> Array:
-        return self._evaluate(mixture, gradient=False)[0]
-
-    def value_and_grad(self, mixture: Mixture) -> Gradient:
-        return self._evaluate(mixture, gradient=True)
-
-    def _evaluate(self, mixture: Mixture, gradient: bool) -> Gradient:
-        m, variances, weights, scale = centred(mixture)
-        v = variances / scale**2
+    def _compute(self, means: Array, variances: Array, weights: Array, gradient: bool) -> Gradient:
+        m, _, v, scale = centred(means, variances, weights)
         value = 0.5 * LOG_2PI + np.log(scale[:, 0])
-        shape = m.shape if gradient else (0, 0)
-        by_mean, by_variance = np.zeros(shape), np.zeros(shape)
-        for rows, i in pair_blocks(m.shape):
+        by_mean, by_variance = np.zeros((2, *m.shape))
+        for rows, i in blocks(len(m), m.shape[1], m.shape[1]):
             mi, vi, wi = m[rows, i, None], v[rows, i, None], weights[rows, i, None]
             precision = 1 / v[rows][:, None, :]
             gap = mi - m[rows][:, None, :]
@@ -60,11 +52,4 @@ class VUB:
                 by_mean[rows] -= drift.sum(1)
                 by_variance[rows, i] += 0.5 * (share * precision).sum(2)
                 by_variance[rows] += (0.5 * share * precision * (1 - pull)).sum(1)
-        if gradient:
-            by_mean, by_variance = by_mean / scale, by_variance / scale**2
-            return (
-                restore(mixture, value),
-                restore(mixture, by_mean),
-                restore(mixture, by_variance),
-            )
-        return restore(mixture, value), by_mean, by_variance
+        return value, by_mean / scale, by_variance / scale**2

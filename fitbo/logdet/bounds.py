@@ -1,9 +1,9 @@
 """Where the spectrum lies.
 
 Gershgorin (the paper's): every eigenvalue lies in a disc about some K_ii of radius
-sum_{j != i} |K_ij|. For the upper end the Frobenius norm is a bound too, and free beside it.
-Lanczos: the largest Ritz value plus its residual norm, after Zhou & Li (2011); it is what a
-matrix-free K allows, and a bound in practice, not by theorem.
+sum_{j != i} |K_ij|. For the upper end the Frobenius norm is a bound too, at no further cost.
+Lanczos: the largest Ritz value plus its residual norm, after Zhou & Li (2011). It needs only
+products, and is a bound in practice, not by theorem.
 """
 
 from __future__ import annotations
@@ -53,14 +53,9 @@ def gershgorin(operator: Operator) -> tuple[float, float]:
     return float((diagonal - radius).min()), upper
 
 
-def lanczos_ends(
-    operator: Operator, rng: np.random.Generator, steps: int = LANCZOS_STEPS
-) -> tuple[float, float]:
-    """(smallest Ritz value, a bound of the largest eigenvalue) from one random vector.
-
-    The first is no bound: it lies inside the spectrum.
-    """
-    steps = min(steps, operator.n)
+def lanczos_ends(operator: Operator, rng: np.random.Generator) -> tuple[float, float]:
+    """(smallest Ritz value, inside the spectrum; a bound of the largest eigenvalue), by Lanczos."""
+    steps = min(LANCZOS_STEPS, operator.n)
     q = rng.standard_normal((operator.n, 1))
     q /= np.linalg.norm(q)
     known = np.empty((steps, operator.n))
@@ -84,9 +79,8 @@ def lanczos_ends(
 
 def resolve(operator: Operator, bounds: Any, rng: np.random.Generator) -> Bounds:
     """Bounds from what the caller gave: None, a name, or a pair with None for either end."""
-    lower: float | None
-    upper: float | None
-    lower = upper = None
+    lower: float | None = None
+    upper: float | None = None
     how = "gershgorin" if operator.matrix is not None else "lanczos"
     if isinstance(bounds, str):
         if bounds not in ("gershgorin", "lanczos"):
@@ -97,15 +91,14 @@ def resolve(operator: Operator, bounds: Any, rng: np.random.Generator) -> Bounds
             lower, upper = (None if end is None else float(end) for end in bounds)
         except (TypeError, ValueError):
             raise ValueError(f"bounds must be a pair (lower, upper), got {bounds!r}") from None
-        for end in (lower, upper):
-            if end is not None and not (np.isfinite(end) and end >= 0):
-                raise ValueError(f"bounds must be finite and not negative, got {bounds!r}")
+        if not all(end is None or 0 <= end < np.inf for end in (lower, upper)):
+            raise ValueError(f"bounds must be finite and not negative, got {bounds!r}")
     if upper is None:
-        discs = gershgorin(operator) if how == "gershgorin" else lanczos_ends(operator, rng)
-        upper = discs[1] * (1 + MARGIN)
+        ends = gershgorin(operator) if how == "gershgorin" else lanczos_ends(operator, rng)
+        upper = ends[1] * (1 + MARGIN)
         # Lanczos's lower end is no bound, so it is not used as one.
         if lower is None and how == "gershgorin":
-            lower = max(0.0, discs[0] * (1 - MARGIN))
+            lower = max(0.0, ends[0] * (1 - MARGIN))
     lower = lower or 0.0
     if not lower <= upper or upper <= 0:
         raise ValueError(f"bounds must have 0 <= lower <= upper and upper > 0, got {bounds!r}")

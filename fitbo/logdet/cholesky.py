@@ -17,7 +17,7 @@ from fitbo.logdet.info import LogdetInfo
 from fitbo.logdet.operator import Operator, indefinite
 
 
-def cholesky(operator: Operator) -> tuple[float, LogdetInfo]:
+def estimate(operator: Operator) -> tuple[float, LogdetInfo]:
     """log det K to rounding; K must be an ndarray or sparse."""
     if operator.matrix is None:
         raise ValueError(
@@ -36,14 +36,10 @@ def cholesky(operator: Operator) -> tuple[float, LogdetInfo]:
 
 def _sparse_pivots(matrix: sp.csr_array) -> np.ndarray:
     """Diagonal of D in P K P^T = L D L^T, (n,)."""
+    options = {"SymmetricMode": True}
     try:
-        factors = splu(
-            matrix.tocsc(),
-            permc_spec="MMD_AT_PLUS_A",
-            diag_pivot_thresh=0.0,
-            options={"SymmetricMode": True},
-        )
-    except RuntimeError as error:  # SuperLU's word for an exactly singular matrix
+        factors = splu(matrix.tocsc(), "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+    except RuntimeError as error:  # what SuperLU raises for an exactly singular matrix
         raise indefinite(f"a failed factorisation ({error})") from None
     pivots = np.asarray(factors.U.diagonal())
     # A zero on the diagonal makes SuperLU pivot off it, which only an indefinite matrix needs.

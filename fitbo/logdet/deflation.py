@@ -5,10 +5,10 @@ After k pivots p_1..p_k, each the largest diagonal entry that is left,
     K = [[K_11, K_12], [K_21, K_22]],    log det K = sum_i log d_i + log det S,
 
 with d_i the pivots and S = K_22 - W W^T the Schur complement, W = K_21 L_11^-T. S is positive
-definite of size n - k, its largest eigenvalue is no larger than K's (for kernels, much smaller) and
-its smallest no smaller, so a lower bound for K holds for S, and S's trace bounds it from above: but
-for the rounding of the difference, which is of K_22's size and not of S's (``bounds``). k columns
-of K are read, and each is counted as a product.
+definite of size n - k. Its largest eigenvalue is no larger than K's (for kernels, much smaller) and
+its smallest no smaller, so a lower bound for K holds for S, and S's trace bounds it from above:
+both up to the rounding of the difference, which is relative to K_22, not to S (``bounds``). Each of
+the k columns of K that are read counts as a product.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ class Deflated(Operator):
         diagonal = whole.diagonal()
         if diagonal is None:
             raise ValueError(
-                "deflation needs the entries of K, got a LinearOperator; pass the matrix "
-                "or deflation=0"
+                "deflation needs the entries of K, got a LinearOperator; pass them or deflation=0"
             )
         if not 0 < rank < whole.n:
             raise ValueError(f"deflation must be below n = {whole.n}, got {rank}")
@@ -39,7 +38,7 @@ class Deflated(Operator):
         self.products = whole.products + rank
 
     def bounds(self, given: Bounds) -> Bounds:
-        """Of S, from those of K, and what its products err by; an error if S is but rounding."""
+        """Of S, from those of K; sets ``rounding``. An error if S is nothing but rounding."""
         size = min(given.upper, float(self._block.diagonal().sum()))
         unit = float(np.finfo(np.float64).eps) * size
         trace = float(self.diagonal().sum())
@@ -53,7 +52,7 @@ class Deflated(Operator):
         return np.asarray(self._block.diagonal()) - np.einsum("ik,ik->i", self.factor, self.factor)
 
     def squared_norm(self) -> float:
-        """tr S^2 = ||K_22||^2 - 2 tr W^T K_22 W + ||W^T W||^2, which takes k products more."""
+        """tr S^2 = ||K_22||^2 - 2 tr W^T K_22 W + ||W^T W||^2, which takes k more products."""
         self.products += self.factor.shape[1]
         inner = self.factor.T @ self.factor
         entries = self._block.data if self._sparse else self._block
@@ -64,6 +63,7 @@ class Deflated(Operator):
 def _pivoted_cholesky(
     whole: Operator, diagonal: Array, rank: int
 ) -> tuple[Array, np.ndarray, Array]:
+    """Pivots (k,), the indices that are left (n - k,), and W (n - k, k)."""
     left = diagonal.astype(np.float64)
     columns = np.zeros((whole.n, rank))
     pivots = np.empty(rank)

@@ -1,4 +1,4 @@
-"""What comes back beside the number."""
+"""What a log-determinant comes with: the estimated spectrum, and how the estimate was made."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ class SpectralDensity:
 
 @dataclass(frozen=True, eq=False)
 class LogdetInfo:
-    """How an estimate came about.
+    """How an estimate was made.
 
     method           its name
     products         products with a single vector that the method used, bounds included
-    standard_error   of the log-determinant, from the scatter over probes; 0 where exact. The
-                     method's bias, where its moments do not determine the answer, is not in it
-    bounds           (lower, upper) taken for the spectrum
-    n_moments        moments matched: fewer than asked for where the full solve did not converge
+    standard_error   of the log-determinant, from the scatter over probes; 0 where exact. It does
+                     not include the method's bias, where the moments do not determine the answer
+    bounds           (lower, upper) assumed for the spectrum
+    n_moments        moments matched
     density          the estimated spectrum, where the method has one
     entropy          of that density in lambda, in nats; with ``prior="ritz"``, whose density is of
                      atoms, -KL from the prior

@@ -19,10 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
-from fitbo.logdet.bounds import Bounds
 from fitbo.logdet.info import LogdetInfo, SpectralDensity
 from fitbo.logdet.operator import Operator, indefinite
-from fitbo.logdet.trace import probe_blocks, standard_error
+from fitbo.logdet.trace import Task, probe_blocks, standard_error
 from fitbo.mixture import Array
 
 KRYLOV = 1 << 27  # numbers in the bases kept at once for reorthogonalisation: 1 GB
@@ -42,36 +41,44 @@ class Ritz:
     beta: Array
     steps: np.ndarray
 
-    def nodes(self, lower: float | None = None, steps: int | None = None) -> tuple[Array, Array]:
-        """theta and w, (d, k) each, weight 0 in unused places.
-
-        ``steps`` truncates to that many; ``lower`` adds Radau's node there.
-        """
-        width = self.alpha.shape[1] if steps is None else min(steps, self.alpha.shape[1])
-        extra = lower is not None
-        theta = np.ones((len(self.alpha), width + extra))
+    def nodes(self, lower: float | None = None) -> tuple[Array, Array]:
+        """theta and w, (d, k) each, weight 0 in unused places; ``lower`` adds Radau's node."""
+        d, width = self.alpha.shape
+        theta = np.ones((d, width + (lower is not None)))
         weights = np.zeros_like(theta)
-        for j in range(len(self.alpha)):
-            k = min(width, int(self.steps[j]))
+        for j, k in enumerate(self.steps):
             diagonal, off = self.alpha[j, :k], self.beta[j, : k - 1]
             link = self.beta[j, k - 1]
-            # A broken-down run is exact already; a node more would only be noise.
+            # A run that broke down is exact already; another node would only be noise.
             if lower is not None and link > BREAKDOWN * abs(diagonal).max():
                 diagonal, off = _radau(diagonal, off, link, lower)
             values, vectors = eigh_tridiagonal(diagonal, off)
             theta[j, : len(values)], weights[j, : len(values)] = values, vectors[0] ** 2
         return theta, weights
 
+    def gauss(self, task: Task) -> tuple[Array, Array]:
+        """Gauss's ``nodes``, rounded up to the task's lower bound.
 
-def ritz(
-    operator: Operator, steps: int, n_probes: int, rng: np.random.Generator, krylov: int = KRYLOV
-) -> Ritz:
+        Ritz values lie within the spectrum: one below 0, or below the lower bound, is an error.
+        """
+        theta, weights = self.nodes()
+        lower, floor = task.bounds.lower, ROUNDING * theta.max()
+        smallest = theta[weights > 0].min()
+        if smallest <= -floor:
+            raise indefinite(f"a Ritz value of {smallest:.3g}")
+        theta = np.maximum(theta, 0.01 * floor)
+        if theta[weights > 0].min() < lower - task.operator.rounding * theta.max():
+            raise _above_the_spectrum(lower)
+        return np.maximum(theta, lower), weights
+
+
+def ritz(operator: Operator, steps: int, n_probes: int, rng: np.random.Generator) -> Ritz:
     """Lanczos from ``n_probes`` Rademacher probes, fully reorthogonalised, in blocks."""
     n = operator.n
     steps = min(steps, n)
     blocks = [
         _block(operator, probes, steps)
-        for probes in probe_blocks(n, n_probes, rng, most=max(1, krylov // (n * (steps + 1))))
+        for probes in probe_blocks(n, n_probes, rng, most=max(1, KRYLOV // (n * (steps + 1))))
     ]
     alpha, beta, taken = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     return Ritz(alpha, beta, taken)
@@ -114,7 +121,7 @@ def _radau(diagonal: Array, off: Array, link: float, lower: float) -> tuple[Arra
     pivot, link_before = np.inf, 0.0
     for a, b in zip(diagonal, np.append(off, 0.0), strict=True):
         pivot = a - lower - link_before**2 / pivot
-        if pivot <= 0:  # by Sylvester's law, each one that is not positive is a Ritz value below
+        if pivot <= 0:  # by Sylvester's law, each such pivot is a Ritz value below ``lower``
             raise _above_the_spectrum(lower)
         link_before = b
     return np.append(diagonal, lower + link * link / pivot), np.append(off, link)
@@ -126,50 +133,18 @@ def _above_the_spectrum(lower: float) -> ValueError:
     )
 
 
-def positive(theta: Array, weights: Array) -> Array:
-    """theta, or an error where a Ritz value that counts is not positive.
-
-    Ritz values lie within the spectrum, so a negative one is proof.
-    """
-    floor = ROUNDING * theta.max()
-    used = theta[weights > 0]
-    if used.min() <= -floor:
-        raise indefinite(f"a Ritz value of {used.min():.3g}")
-    return np.maximum(theta, 0.01 * floor)
-
-
-def no_lower(theta: Array, weights: Array, lower: float, rounding: float) -> Array:
-    """theta, none below ``lower``; an error where one that counts is, by more than rounding."""
-    if theta[weights > 0].min() < lower - rounding * theta.max():
-        raise _above_the_spectrum(lower)
-    return np.maximum(theta, lower)
-
-
-def lanczos(
-    operator: Operator,
-    n_moments: int,
-    n_probes: int,
-    bounds: Bounds,
-    rng: np.random.Generator,
-) -> tuple[float, LogdetInfo]:
-    """log det K = (n/d) sum over probes and nodes of w log theta; n_moments / 2 steps a probe."""
-    n = operator.n
-    quadrature = ritz(operator, (n_moments + 1) // 2, n_probes, rng)
-    theta, weights = quadrature.nodes()
-    theta = no_lower(positive(theta, weights), weights, bounds.lower, operator.rounding)
+def estimate(task: Task) -> tuple[float, LogdetInfo]:
+    """log det K = (n/d) sum over probes and nodes of w log theta; n_moments / 2 steps per probe."""
+    n, lower = task.operator.n, task.bounds.lower
+    quadrature = ritz(task.operator, (task.n_moments + 1) // 2, task.n_probes, task.rng)
+    theta, weights = quadrature.gauss(task)
     values = n * (weights * np.log(theta)).sum(1)
-    low: float | None = None
-    if bounds.lower > 0:
-        nodes, radau = quadrature.nodes(bounds.lower)
-        low = float(n * (radau * np.log(np.maximum(nodes, bounds.lower))).sum(1).mean())
     value = float(values.mean())
+    bracket = None
+    if lower > 0:
+        nodes, radau = quadrature.nodes(lower)
+        bracket = float(n * (radau * np.log(np.maximum(nodes, lower))).sum(1).mean()), value
     used = weights > 0
-    return value, LogdetInfo(
-        method="lanczos",
-        products=operator.products,
-        standard_error=standard_error(values),
-        bounds=bounds.pair,
-        n_moments=n_moments,
-        density=SpectralDensity.from_atoms(theta[used], weights[used] / n_probes),
-        bracket=None if low is None else (low, value),
-    )
+    density = SpectralDensity.from_atoms(theta[used], weights[used] / task.n_probes)
+    error = standard_error(values)
+    return value, task.info("lanczos", error, density=density, bracket=bracket)

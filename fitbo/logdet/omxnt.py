@@ -5,8 +5,8 @@ turn is moved by
 
     n_i += log(mu_i / sum_g w x_g^i p_g),    i = 0, 1, ..., m, 0, 1, ...
 
-It has no line search and no second derivative; with many moments it creeps, and its entropy need
-not fall with m. Reference: Bandyopadhyay et al. (2005).
+It has no line search and no second derivative; with many moments it converges very slowly, and its
+entropy need not fall with m. Reference: Bandyopadhyay et al. (2005).
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from numpy.typing import ArrayLike
 
 from fitbo.logdet.bounds import Bounds
 from fitbo.logdet.info import LogdetInfo, SpectralDensity
-from fitbo.logdet.operator import Operator
 from fitbo.logdet.taylor import unit_powers
-from fitbo.logdet.trace import SEEN, chebyshev_moments, regressed_log, standard_error
+from fitbo.logdet.trace import SEEN, Task, regressed_log, standard_error
 from fitbo.mixture import Array
 
 GRID = 1000
@@ -29,21 +28,19 @@ SWEEPS = 2000
 TOLERANCE = 1e-9
 
 
-def scale_iteratively(
-    moments: ArrayLike, n_grid: int = GRID, n_sweeps: int = SWEEPS
-) -> tuple[Array, Array, float]:
-    """Grid midpoints x, masses p (n_grid,) and residual from power moments on [0, 1], (m + 1,)."""
+def scale_iteratively(moments: ArrayLike, n_sweeps: int = SWEEPS) -> tuple[Array, Array, float]:
+    """Grid midpoints x, masses p (GRID,) and residual from power moments on [0, 1], (m + 1,)."""
     mu = np.asarray(moments, dtype=np.float64)
-    x = (np.arange(n_grid) + 0.5) / n_grid
+    x = (np.arange(GRID) + 0.5) / GRID
     powers = x ** np.arange(len(mu))[:, None]
-    exponent = np.full(n_grid, -1.0)
-    masses = np.exp(exponent) / n_grid
+    exponent = np.full(GRID, -1.0)
+    masses = np.exp(exponent) / GRID
     for _ in range(n_sweeps):
         worst = 0.0
         for i, power in enumerate(powers):
             step = float(np.log(mu[i] / (power @ masses)))
             exponent += step * power
-            masses = np.exp(exponent) / n_grid
+            masses = np.exp(exponent) / GRID
             worst = max(worst, abs(step))
         if worst < TOLERANCE:
             break
@@ -51,42 +48,29 @@ def scale_iteratively(
     return x, masses / masses.sum(), residual
 
 
-def omxnt(
-    operator: Operator,
-    n_moments: int,
-    n_probes: int,
-    bounds: Bounds,
-    rng: np.random.Generator,
-) -> tuple[float, LogdetInfo]:
-    """n E_p[log lambda] from ``n_moments`` power moments; half as many products a probe.
-
-    The standard error is that of n log lambda's regression on the moments, as in ``meme``.
-    """
-    n = operator.n
-    on = Bounds(0.0, bounds.upper)
-    moments = chebyshev_moments(operator, on, n_moments, n_probes, rng)
+def estimate(task: Task) -> tuple[float, LogdetInfo]:
+    """n E_p[log lambda] from ``n_moments`` power moments; half as many products per probe."""
+    n, on = task.operator.n, Bounds(0.0, task.bounds.upper)
+    moments = task.moments(on)
     start = time.perf_counter()
-    # Rounding may take a tiny moment to zero or below, where its logarithm is no number.
-    mu = np.maximum(moments.mean(0) @ unit_powers(n_moments).T, 1e-300)
+    # Rounding may take a tiny moment to zero or below, where it has no logarithm.
+    mu = np.maximum(moments.mean(0) @ unit_powers(task.n_moments).T, 1e-300)
     x, masses, residual = scale_iteratively(mu)
     seconds = time.perf_counter() - start
-    points = bounds.upper * x
-    fit = regressed_log(points, masses, chebvander(2 * x - 1, n_moments), SEEN)
+    points, heights = on.upper * x, masses * len(x) / on.upper
+    # The standard error is that of log lambda's regression on the moments, as in ``meme``.
+    fit = regressed_log(points, masses, chebvander(2 * x - 1, task.n_moments), SEEN)
     used = masses > 0
-    entropy = -float(masses[used] @ np.log(masses[used] * len(x) / bounds.upper))
 
     def pdf(at: ArrayLike) -> Array:
-        where = np.asarray(at, dtype=np.float64)
-        return np.interp(where, points, masses * len(x) / bounds.upper, left=0.0, right=0.0)
+        return np.interp(np.asarray(at, dtype=np.float64), points, heights, left=0.0, right=0.0)
 
-    return n * float(masses @ np.log(points)), LogdetInfo(
-        method="omxnt",
-        products=operator.products,
-        standard_error=standard_error(n * (moments @ fit)),
+    return n * float(masses @ np.log(points)), task.info(
+        "omxnt",
+        standard_error(n * (moments @ fit)),
         bounds=on.pair,
-        n_moments=n_moments,
         density=SpectralDensity.from_atoms(points, masses, pdf),
-        entropy=entropy,
+        entropy=-float(masses[used] @ np.log(heights[used])),
         residual=residual,
         converged=residual <= TOLERANCE,
         solve_seconds=seconds,

@@ -1,11 +1,7 @@
 """One block product for dense, sparse and matrix-free matrices, validated once and counted.
 
-======  =======  =========================================================================
-symbol  shape    meaning
-======  =======  =========================================================================
-K       (n, n)   the matrix: real, symmetric, positive definite
-V       (n, b)   a block of vectors; ``operator @ V`` is K V and counts b products
-======  =======  =========================================================================
+K    (n, n)   the matrix: real, symmetric, positive definite
+V    (n, b)   a block of vectors; ``operator @ V`` is K V and counts b products
 """
 
 from __future__ import annotations
@@ -20,36 +16,32 @@ from scipy.sparse.linalg import LinearOperator
 
 from fitbo.mixture import Array
 
-SYMMETRY = 1e-8  # relative to the largest entry: what assembly in double precision leaves
+SYMMETRY = 1e-8  # relative to the largest entry: asymmetry left by assembly in double precision
 ROUNDING = 1e-9  # relative, of moments from products in double precision
-LOOSE = 100  # units of rounding that a coarser type may leave, in either
+LOOSE = 100  # units of rounding allowed in entries or products of a coarser type
 
 
 @dataclass
 class Operator:
     """K as a counted block product, with its entries where it has any.
 
-    ``matrix`` is the ndarray or CSR array behind it, None for a LinearOperator; the methods
-    ``diagonal`` and ``squared_norm`` then answer None. ``rounding`` is the relative error that
-    moments of its products may have.
+    ``matrix`` is the ndarray or CSR array behind it, None for a LinearOperator, of which
+    ``diagonal`` and ``squared_norm`` are None too. ``rounding`` is the relative error that moments
+    of its products may have.
     """
 
     n: int
     multiply: Callable[[Array], Array]
     matrix: Any = None
     rounding: float = ROUNDING
-    shape: tuple[int, int] = field(init=False)
     products: int = field(default=0, init=False)
-
-    def __post_init__(self) -> None:
-        self.shape = (self.n, self.n)
 
     def __matmul__(self, block: Array) -> Array:
         """K V, (n, b) -> (n, b)."""
         self.products += block.shape[1]
         out = np.asarray(self.multiply(block), dtype=np.float64)
         if not np.isfinite(out[:, 0].sum()):
-            raise ValueError("a product with K must be finite, got NaN or inf; look at K's entries")
+            raise ValueError("a product with K must be finite, got NaN or inf; check K's entries")
         return out
 
     @property
@@ -68,11 +60,7 @@ class Operator:
         return float(np.vdot(entries, entries))
 
     def column(self, index: int) -> Array:
-        """K[:, index], (n,)."""
-        if self.matrix is None:
-            raise ValueError(
-                "a column of K needs its entries, got a LinearOperator; pass the matrix"
-            )
+        """K[:, index], (n,); for a K with entries."""
         column = self.matrix[:, [index]]
         return np.asarray(column.toarray() if self.sparse else column, dtype=np.float64)[:, 0]
 
@@ -89,9 +77,7 @@ def as_operator(K: Any) -> Operator:
         return _matrix_free(K)
     sparse = sp.issparse(K)
     matrix: Any = K if sparse else np.asarray(K)
-    _check_shape(matrix)
-    _check_real(matrix.dtype)
-    loose = _loose(matrix.dtype)
+    loose = _rounding(matrix.shape, matrix.dtype)
     if sparse:
         matrix = sp.csr_array(matrix).astype(np.float64)
         matrix.sum_duplicates()
@@ -100,18 +86,16 @@ def as_operator(K: Any) -> Operator:
         matrix = entries = np.ascontiguousarray(matrix, dtype=np.float64)
     if not np.isfinite(entries).all():
         raise ValueError(f"K must be finite, got NaN or inf in shape {matrix.shape}")
-    top = float(abs(entries).max()) if entries.size else 0.0
     asymmetry = abs(matrix - matrix.T).max()
-    if asymmetry > max(SYMMETRY, loose) * top:
+    if asymmetry > max(SYMMETRY, loose) * abs(entries).max(initial=0.0):
         raise ValueError(
             f"K must be symmetric, got K_ij - K_ji of up to {asymmetry:.2g}; "
             "pass (K + K.T) / 2 if that is what you mean"
         )
-    out = Operator(matrix.shape[0], lambda block: matrix @ block, matrix)
     diagonal = np.asarray(matrix.diagonal())
     if not (diagonal > 0).all():
         raise indefinite(f"a diagonal entry of {diagonal.min():.3g}")
-    return out
+    return Operator(matrix.shape[0], lambda block: matrix @ block, matrix)
 
 
 def indefinite(evidence: str) -> ValueError:
@@ -123,39 +107,25 @@ def indefinite(evidence: str) -> ValueError:
 
 
 def _matrix_free(K: LinearOperator) -> Operator:
-    _check_shape(K)
-    dtype = np.dtype(K.dtype) if K.dtype is not None else np.dtype(np.float64)
-    _check_real(dtype)
-    loose = _loose(dtype)
+    loose = _rounding(K.shape, np.dtype(np.float64 if K.dtype is None else K.dtype))
     out = Operator(K.shape[0], K.matmat, rounding=max(ROUNDING, loose))
-    x, y = np.random.default_rng(0).standard_normal((2, out.n))
-    image = out @ np.column_stack([x, y])
-    if not np.isfinite(image).all():
-        raise ValueError("a product with K must be finite, got NaN or inf; look at K's entries")
-    scale = np.linalg.norm(image) * np.linalg.norm(x)
-    if abs(y @ image[:, 0] - x @ image[:, 1]) > max(SYMMETRY, loose) * scale:
+    x, y = np.random.default_rng(0).standard_normal((2, out.n, 1))
+    Kx, Ky = out @ x, out @ y
+    scale = np.hypot(np.linalg.norm(Kx), np.linalg.norm(Ky)) * np.linalg.norm(x)
+    if abs(np.vdot(y, Kx) - np.vdot(x, Ky)) > max(SYMMETRY, loose) * scale:
         raise ValueError("K must be symmetric, got x.(K y) unlike y.(K x) for random x and y")
     out.products = 0  # validation is not part of any method's cost
     return out
 
 
-def _loose(dtype: np.dtype) -> float:
-    """The rounding of entries or products that are of this type."""
-    return LOOSE * float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
-
-
-def _check_shape(K: Any) -> None:
-    shape = tuple(K.shape)
+def _rounding(shape: tuple[int, ...], dtype: np.dtype) -> float:
+    """The relative rounding of entries or products of this type; an error if K cannot be used."""
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ValueError(f"K must be a square matrix, got shape {shape}")
     if shape[0] == 0:
         raise ValueError(f"K must have at least one row, got shape {shape}")
-
-
-def _check_real(dtype: np.dtype) -> None:
     if dtype.kind == "c":
-        raise ValueError(
-            "K must be real, got complex entries; pass K.real if they are real in fact"
-        )
+        raise ValueError("K must be real, got complex entries; pass K.real if K.imag is zero")
     if dtype.kind not in "fiu":
         raise ValueError(f"K must hold real numbers, got dtype {dtype}")
+    return LOOSE * float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0

@@ -1,8 +1,8 @@
-"""MEMe with a prior from Ritz values: many short runs tilt what a few long ones saw.
+"""MEMe with a prior from Ritz values: many short Lanczos runs tilt what a few long ones resolve.
 
-A probe costs one product a step. Short Lanczos runs from many probes know the low moments of the
-spectrum with little noise, and nothing of where the small eigenvalues lie; a long run from one
-probe resolves those, with the noise of one probe. Maximum relative entropy joins the two:
+A probe costs one product per step. Short runs from many probes give the low moments of the spectrum
+with little noise, but not where the small eigenvalues lie; a long run from one probe resolves
+those, with the noise of one probe. Maximum relative entropy combines the two:
 
     minimise KL(q || q0)    subject to    E_q[phi_i] = mu_i,  i = 1..m,
 
@@ -11,19 +11,13 @@ of the short ones, and mu the moments of all the runs. As q0 is atomic the solut
 q_g = w_g exp(-a.phi(x_g)) / Z, and no smoothing enters. To first order this is the regression
 estimator of multilevel Monte Carlo.
 
-Two moments are known exactly where K has entries, tr K and tr K^2 = ||K||_F^2. Probes are weighted,
-as little unequally as possible, so that both come out right (calibration, in the language of
-survey sampling); every other moment is taken with the same weights.
+Two moments are known exactly where K has entries, tr K and tr K^2 = ||K||_F^2. The probes get the
+most nearly equal weights that reproduce both (calibration, in survey sampling); every other moment
+is taken with the same weights.
 
-======  ============  ====================================================================
-symbol  shape         meaning
-======  ============  ====================================================================
-x, w    (G,)          atoms of q0 and their masses
-psi     (G, r)        the directions of span{T_1..T_m} that q0 can tell apart, orthonormal in q0
-omega   (d,)          weights of the probes, summing to one
-======  ============  ====================================================================
-
-A total of ``n_probes`` times ``n_moments / 2`` products is spent, as by every other method.
+    x, w    (G,)      atoms of q0 and their masses
+    psi     (G, r)    the directions of span{T_1..T_m} that q0 can tell apart, orthonormal in q0
+    omega   (d,)      weights of the probes, summing to one
 """
 
 from __future__ import annotations
@@ -33,36 +27,32 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.polynomial.chebyshev import chebvander
 
-from fitbo.logdet.bounds import Bounds
+from fitbo.logdet import lanczos
 from fitbo.logdet.info import LogdetInfo, SpectralDensity
-from fitbo.logdet.lanczos import KRYLOV, no_lower, positive, ritz
-from fitbo.logdet.operator import Operator
-from fitbo.logdet.trace import regressed_log
+from fitbo.logdet.trace import Task, regressed_log
 from fitbo.maxent import Basis, solve
+from fitbo.maxent.basis import VANDER, hessian_layout
 from fitbo.maxent.levenberg import levenberg
 from fitbo.mixture import Array
 
+CHEBYSHEV = VANDER["chebyshev"]
 LONG_RUNS = 2
 LONG_SHARE = 0.4  # of the products
-LONG_KRYLOV = KRYLOV // 2
-RESOLVED = 1e-6  # a direction whose deviation under q0 is below this share of the largest is noise
+LONG_KRYLOV = lanczos.KRYLOV // 2
+RESOLVED = 1e-6  # a direction whose std under q0 is below this share of the largest is noise
 # In units of a direction's variance: the ridge bounds the tilt, and biases it by a thousandth. The
 # larger ones are for moments that no tilt of q0 has.
 RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
-# The mass of q0 that is the short runs'. An eigenvector on few coordinates may be orthogonal to the
-# signs of every long run, and a tilt cannot raise what is not there.
+# The mass of q0 from the short runs. An eigenvector on few coordinates may be orthogonal to the
+# signs of every long run, and a tilt cannot raise an atom that is missing.
 SHORT_SHARE = 1e-3
 TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
 class Atoms(Basis):
-    """psi on the atoms of q0, in the interface of a ``Basis``: 'nodes' are the atoms.
-
-    Here u = 2 lambda / upper - 1, and psi = (T(u) - E_q0[T]) R with R (m, r).
-    """
+    """psi = (T(u) - E_q0[T]) R, R (m, r), as a ``Basis`` whose nodes are the atoms u of q0."""
 
     u: Array = field(default_factory=lambda: np.empty(0))
     masses: Array = field(default_factory=lambda: np.empty(0))
@@ -77,7 +67,7 @@ class Atoms(Basis):
         return self.u, self.masses
 
     def values(self, u: Array) -> Array:
-        psi = (chebvander(u, len(self.mean))[..., 1:] - self.mean) @ self.whiten
+        psi = (CHEBYSHEV(u, len(self.mean))[..., 1:] - self.mean) @ self.whiten
         return np.concatenate([np.ones((*psi.shape[:-1], 1)), psi], axis=-1)
 
     def products(self, u: Array) -> Array:
@@ -86,24 +76,19 @@ class Atoms(Basis):
         return psi[:, first] * psi[:, second]
 
     def hessian(self, expectations: Array) -> Array:
-        n = self.size + 1
-        first, second = np.triu_indices(n)
-        out = np.empty((n, n, expectations.shape[1]))
-        out[first, second] = out[second, first] = expectations
-        return out
+        return np.asarray(expectations[hessian_layout(0, self.size + 1)])
 
 
 def atoms(theta: Array, masses: Array, upper: float, degree: int) -> Atoms:
     """q0 and the directions it resolves among T_1..T_degree on [0, upper]."""
     u = 2 * theta / upper - 1
-    phi = chebvander(u, degree)[:, 1:]
+    phi = CHEBYSHEV(u, degree)[:, 1:]
     mean = masses @ phi
-    _, deviations, directions = np.linalg.svd(
-        (phi - mean) * np.sqrt(masses)[:, None], full_matrices=False
-    )
+    weighted = (phi - mean) * np.sqrt(masses)[:, None]
+    _, stds, directions = np.linalg.svd(weighted, full_matrices=False)
     # A spectrum of one point has no direction at all; a null one does no harm.
-    kept = max(1, int((deviations > RESOLVED * max(deviations[0], 1e-300)).sum()))
-    scale = np.maximum(deviations[:kept], 1e-12)
+    kept = max(1, int((stds > RESOLVED * max(stds[0], 1e-300)).sum()))
+    scale = np.maximum(stds[:kept], 1e-12)
     return Atoms("chebyshev", 1, u=u, masses=masses, mean=mean, whiten=directions[:kept].T / scale)
 
 
@@ -139,21 +124,15 @@ def plan(n: int, n_moments: int, n_probes: int) -> tuple[int, int, int, int]:
     return (budget - LONG_RUNS * long_steps) // steps, steps, LONG_RUNS, long_steps
 
 
-def meme_ritz(
-    operator: Operator,
-    n_moments: int,
-    n_probes: int,
-    bounds: Bounds,
-    rng: np.random.Generator,
-) -> tuple[float, LogdetInfo]:
+def estimate(task: Task) -> tuple[float, LogdetInfo]:
     """n E_q[log lambda] under the tilt; Ritz values below ``bounds.lower`` are moved up to it."""
-    n = operator.n
-    n_short, steps, n_long, long_steps = plan(n, n_moments, n_probes)
-    theta, weights = _run(operator, steps, n_short, bounds, rng)
+    operator, n = task.operator, task.operator.n
+    n_short, steps, n_long, long_steps = plan(n, task.n_moments, task.n_probes)
+    theta, weights = lanczos.ritz(operator, steps, n_short, task.rng).gauss(task)
+    runs = [(theta, weights)]
     if n_long:
-        fine, fine_weights = _run(operator, long_steps, n_long, bounds, rng)
-    else:
-        fine, fine_weights = theta, weights
+        runs.append(lanczos.ritz(operator, long_steps, n_long, task.rng).gauss(task))
+    fine, fine_weights = runs[-1]
     upper = max(float(theta.max()), float(fine.max()))
     degree = 2 * steps - 1
     start = time.perf_counter()
@@ -161,15 +140,12 @@ def meme_ritz(
     long_masses = (1 - SHORT_SHARE) * fine_weights[fine_weights > 0] / len(fine)
     masses = np.concatenate([long_masses, SHORT_SHARE * weights[weights > 0] / len(theta)])
     q0 = atoms(x, masses / masses.sum(), upper, degree)
-    runs = [(theta, weights), (fine, fine_weights)] if n_long else [(theta, weights)]
 
     def of_each_run(f: Callable[[Array], Array]) -> Array:
         """E[f] by each probe's own quadrature, (..., d)."""
         return np.concatenate([(w[..., None] * f(t)).sum(1) for t, w in runs]).T
 
-    per_probe = of_each_run(
-        lambda t: np.asarray(chebvander(2 * t / upper - 1, degree)[..., 1:], dtype=np.float64)
-    )
+    per_probe = of_each_run(lambda t: CHEBYSHEV(2 * t / upper - 1, degree)[..., 1:])
     omega = np.full(per_probe.shape[1], 1 / per_probe.shape[1])
     diagonal, squares = operator.diagonal(), operator.squared_norm()
     known = of_each_run(lambda t: np.stack([t, t * t], axis=-1))
@@ -183,13 +159,12 @@ def meme_ritz(
     tilted = density.pdf(q0.u) * q0.masses
     tilted /= tilted.sum()
     seconds = time.perf_counter() - start
-    value = n * float(tilted @ np.log(x))
-    error = _standard_error(n, x, tilted, per_probe, known, omega, upper, n_long, degree)
-    return value, LogdetInfo(
-        method="meme",
-        products=operator.products,
-        standard_error=error,
-        bounds=(bounds.lower, upper),
+    phi = CHEBYSHEV(2 * x / upper - 1, degree)
+    exact = known if np.ptp(omega) > 0 else None
+    return n * float(tilted @ np.log(x)), task.info(
+        "meme",
+        _standard_error(n, x, tilted, phi, per_probe, exact, n_long),
+        bounds=(task.bounds.lower, upper),
         n_moments=degree,
         density=SpectralDensity.from_atoms(x, tilted),
         entropy=-float(tilted @ np.log(np.maximum(tilted, 1e-300) / q0.masses)),
@@ -200,41 +175,25 @@ def meme_ritz(
     )
 
 
-def _run(
-    operator: Operator, steps: int, n_probes: int, bounds: Bounds, rng: np.random.Generator
-) -> tuple[Array, Array]:
-    theta, weights = ritz(operator, steps, n_probes, rng).nodes()
-    return no_lower(positive(theta, weights), weights, bounds.lower, operator.rounding), weights
-
-
 def _standard_error(
-    n: int,
-    x: Array,
-    tilted: Array,
-    per_probe: Array,
-    known: Array,
-    omega: Array,
-    upper: float,
-    n_long: int,
-    degree: int,
+    n: int, x: Array, tilted: Array, phi: Array, moments: Array, exact: Array | None, n_long: int
 ) -> float:
     """Of the linearised estimate, from its two independent parts.
 
     log lambda = g + rest, with g its regression on the moments under q. g is averaged over all
-    probes, and what the exact moments do not explain of it scatters; the rest is seen by the long
-    runs alone, too few to show a scatter, so it is taken at its bound: for signs, the variance of
-    z.f(K) z is at most 2 n E[f^2].
+    probes, and what the ``exact`` moments do not explain of it scatters; the rest is seen by the
+    long runs alone, too few to show a scatter, so it is taken at its bound: for signs, the variance
+    of z.f(K) z is at most 2 n E[f^2].
     """
-    phi = chebvander(2 * x / upper - 1, degree)
-    fit = regressed_log(x, tilted, phi, RESOLVED)
-    rest = np.log(x) - phi @ fit
-    n_probes = per_probe.shape[1]
+    n_probes = moments.shape[1]
     if n_probes < 4:
         return float("nan")
-    g = fit[1:] @ per_probe
-    explained = np.vstack([np.ones(n_probes), known])
-    if np.ptp(omega) > 0:
-        g = g - np.linalg.lstsq(explained.T, g, rcond=None)[0] @ explained
+    fit = regressed_log(x, tilted, phi, RESOLVED)
+    rest = np.log(x) - phi @ fit
+    g = fit[1:] @ moments
+    if exact is not None:
+        rows = np.vstack([np.ones(n_probes), exact])
+        g = g - np.linalg.lstsq(rows.T, g, rcond=None)[0] @ rows
     coarse = n**2 * g.var(ddof=1) / n_probes
     fine = 2 * n * float(tilted @ rest**2) / (n_long or n_probes)
     return float(np.sqrt(coarse + fine))

@@ -12,41 +12,24 @@ import numpy as np
 
 from fitbo.logdet.bounds import Bounds
 from fitbo.logdet.info import LogdetInfo
-from fitbo.logdet.operator import Operator
-from fitbo.logdet.trace import chebyshev_moments, standard_error
+from fitbo.logdet.trace import Task, standard_error
 
 
-def taylor(
-    operator: Operator,
-    n_moments: int,
-    n_probes: int,
-    bounds: Bounds,
-    rng: np.random.Generator,
-) -> tuple[float, LogdetInfo]:
-    """``n_moments`` terms; half as many products a probe.
+def estimate(task: Task) -> tuple[float, LogdetInfo]:
+    """``n_moments`` terms; half as many products per probe.
 
     With u = 2 lambda / upper - 1 the terms are ((1 - u) / 2)^i, powers of the interval [0, upper],
     whose expectations follow from Chebyshev's by a product: no power of K is formed.
     """
-    on = Bounds(0.0, bounds.upper)
-    moments = chebyshev_moments(operator, on, n_moments, n_probes, rng)
-    powers = moments @ unit_powers(n_moments, -1.0).T
-    order = np.arange(1, n_moments + 1)
-    values = operator.n * (np.log(bounds.upper) - (powers[:, 1:] / order).sum(1))
-    return float(values.mean()), LogdetInfo(
-        method="taylor",
-        products=operator.products,
-        standard_error=standard_error(values),
-        bounds=on.pair,
-        n_moments=n_moments,
-    )
+    on = Bounds(0.0, task.bounds.upper)
+    powers = task.moments(on) @ unit_powers(task.n_moments, -1.0).T
+    order = np.arange(1, task.n_moments + 1)
+    values = task.operator.n * (np.log(on.upper) - (powers[:, 1:] / order).sum(1))
+    return float(values.mean()), task.info("taylor", standard_error(values), bounds=on.pair)
 
 
 def unit_powers(degree: int, sign: float = 1.0) -> np.ndarray:
-    """B with ((1 + sign u) / 2)^i = sum_j B_ij T_j(u), (degree + 1, degree + 1).
-
-    Every row sums to one in absolute value, so moments lose nothing by it.
-    """
+    """B with ((1 + sign u) / 2)^i = sum_j B_ij T_j(u) for i, j <= degree; sum_j |B_ij| = 1."""
     rows = np.zeros((degree + 1, degree + 1))
     rows[0, 0] = 1.0
     for i in range(degree):

@@ -1,12 +1,4 @@
-"""The functions whose expectations are constrained, on the domain [-1, 1].
-
-======  ==========================================================================
-symbol  meaning
-======  ==========================================================================
-u       a point of the domain; shape (G,)
-phi_i   the i-th function; phi_0 = 1 always
-m       the number of constraints beyond phi_0
-======  ==========================================================================
+"""The functions phi_i(u), i = 0..m, whose expectations are constrained, u in [-1, 1]; phi_0 = 1.
 
 A basis is polynomials of one family up to a degree (power, Chebyshev or Legendre), and optionally
 *Gaussian windows* at geometrically shrinking scales rho_k = ratio^-k about the centre,
@@ -14,8 +6,8 @@ A basis is polynomials of one family up to a degree (power, Chebyshev or Legendr
     even:  exp(-u^2 / 2 rho_k^2)        odd:  (u / rho_k) exp(-u^2 / 2 rho_k^2).
 
 Polynomials of low degree cannot see a narrow core in a wide domain; the windows can, and their
-expectations under a Gaussian are closed forms too. Taken as part of q0 they are the paper's
-general functional with a prior that knows about scales.
+expectations under a Gaussian are closed forms too. Taken as part of q0 they make the paper's
+general functional with a prior that knows the scales.
 """
 
 from __future__ import annotations
@@ -47,8 +39,8 @@ PANEL_NODES = 10
 class Basis:
     """Polynomials 0..degree of a family, then ``n_windows`` Gaussian windows (even, odd, even..).
 
-    ``node_scales`` is how many of the scales the integration nodes resolve: those of the windows,
-    or more where the density may have a narrow core all the same.
+    ``node_scales`` is the least number of scales that the integration nodes resolve, for densities
+    with a narrower core than the windows show.
     """
 
     family: str
@@ -74,8 +66,7 @@ class Basis:
     @property
     def scales(self) -> Array:
         """rho of each window, (n_windows,): each scale twice, once even and once odd."""
-        level = np.arange(self.n_windows, dtype=np.float64) // 2 + 1
-        return np.power(self.ratio, -level)
+        return np.power(self.ratio, -(np.arange(self.n_windows, dtype=np.float64) // 2 + 1))
 
     def values(self, u: Array) -> Array:
         """phi_i(u), (..., G) -> (..., G, m + 1)."""
@@ -88,11 +79,7 @@ class Basis:
         return np.where(np.arange(self.n_windows) % 2, z * bell, bell)
 
     def nodes(self, refine: int = 1) -> tuple[Array, Array]:
-        """Gauss-Legendre-Lobatto nodes and weights on [-1, 1], (G,) each.
-
-        One panel for polynomials alone, else one between consecutive scales, so that every scale
-        is resolved by as many nodes.
-        """
+        """Lobatto nodes and weights, (G,) each: one panel, or one between consecutive scales."""
         n_scales = max(self.node_scales, (self.n_windows + 1) // 2)
         return _nodes(self.degree, n_scales, self.ratio, refine)
 
@@ -110,13 +97,12 @@ class Basis:
     def hessian(self, expectations: Array) -> Array:
         """E[phi_j phi_k] from the expectations of ``products``, (R, B) -> (m + 1, m + 1, B).
 
-        The product linearisation: polynomials of degree <= n multiply into degree <= 2n, and in
-        the Chebyshev family T_j T_k = (T_{j+k} + T_{|j-k|}) / 2 is two look-ups. Other families
-        follow by a congruence, so no (B, G, m, m) tensor is ever formed.
+        Products are linear in polynomials of degree <= 2n: for the Chebyshev family
+        T_j T_k = (T_{j+k} + T_{|j-k|}) / 2 is two look-ups. Other families follow by a congruence,
+        so no (B, G, m, m) tensor is formed.
         """
         n, k, n_problems = self.degree + 1, self.n_windows, expectations.shape[1]
-        i = np.arange(n)
-        block = 0.5 * (expectations[i[:, None] + i] + expectations[abs(i[:, None] - i)])
+        block = chebyshev_products(expectations, n)
         if self.family != "chebyshev":
             to_t = chebyshev_coefficients(self.family, self.degree)
             for _ in range(2):  # A X, and as X is symmetric (A X)^T = X A^T, so twice is A X A^T
@@ -124,13 +110,18 @@ class Basis:
         if not k:
             return np.ascontiguousarray(block)
         entries = np.concatenate([block.reshape(n * n, -1), expectations[2 * n - 1 :]])
-        hessian: Array = entries[_layout(n, k)]
-        return hessian
+        return np.asarray(entries[hessian_layout(n, k)])
+
+
+def chebyshev_products(expectations: Array, n: int) -> Array:
+    """E[T_j T_k] for j, k < n from E[T_i] for i < 2n - 1, (2n - 1, ...) -> (n, n, ...)."""
+    i = np.arange(n)
+    return 0.5 * (expectations[i[:, None] + i] + expectations[abs(i[:, None] - i)])
 
 
 @lru_cache(maxsize=64)
-def _layout(n: int, k: int) -> np.ndarray:
-    """Where the Hessian's (n + k)^2 entries stand in (block n^2, cross n k, squares k (k+1)/2)."""
+def hessian_layout(n: int, k: int) -> np.ndarray:
+    """Indices of the Hessian's (n + k)^2 entries in (block n^2, cross n k, squares k (k+1)/2)."""
     at = np.empty((n + k, n + k), dtype=np.intp)
     at[:n, :n] = np.arange(n * n).reshape(n, n)
     at[:n, n:] = n * n + np.arange(n * k).reshape(n, k)
@@ -145,7 +136,7 @@ def _layout(n: int, k: int) -> np.ndarray:
 def chebyshev_coefficients(family: str, degree: int) -> Array:
     """A with phi_j = sum_k A_jk T_k, (degree + 1, degree + 1), by interpolation."""
     x = chebyshev.chebpts1(degree + 1)
-    t = chebyshev.chebvander(x, degree)
+    t = VANDER["chebyshev"](x, degree)
     coefficients: Array = VANDER[family](x, degree).T @ t * (2.0 / (degree + 1))
     coefficients[:, 0] /= 2
     return coefficients
@@ -168,8 +159,8 @@ def _nodes(degree: int, n_scales: int, ratio: float, refine: int) -> tuple[Array
 def lobatto(n: int) -> tuple[Array, Array]:
     """Gauss-Legendre-Lobatto nodes and weights on [-1, 1], (n,) each.
 
-    Both ends are nodes. With Gauss's own rule, which has none there, a polynomial exponent can
-    grow without limit between the last node and the end, unseen.
+    Both ends are nodes. Gauss's own rule has none there, and a polynomial exponent could grow
+    unseen between the last node and the end.
     """
     inner = roots_jacobi(n - 2, 1.0, 1.0)[0]
     x = np.concatenate([[-1.0], inner, [1.0]])

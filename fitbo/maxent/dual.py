@@ -1,4 +1,4 @@
-"""The dual of many problems at fixed nodes, and multipliers to begin with.
+"""The dual of many problems at fixed nodes, its Newton systems, and where to start.
 
 Symbols and equations are those of ``fitbo.maxent.solve``, but here the problems are the last axis,
 which stays contiguous: ``mu`` and ``a`` are (m + 1, B), densities (G, B).
@@ -11,7 +11,12 @@ from functools import lru_cache
 import numpy as np
 
 from fitbo.maxent.basis import Basis, chebyshev_coefficients
-from fitbo.mixture import Array
+from fitbo.mixture import Array, exp_in_place
+
+# LAPACK has microseconds of overhead for each small matrix; a Cholesky over the batch axis has it
+# once per column. Measured: faster up to about this size and from this many systems.
+SMALL = 24
+MANY = 32
 
 
 def dot(x: Array, y: Array) -> Array:
@@ -20,10 +25,7 @@ def dot(x: Array, y: Array) -> Array:
 
 
 class Dual:
-    """S of B problems at fixed nodes. Here the problems are the last axis, which stays contiguous.
-
-    The normaliser is carried as a[0] = log Z, so that q = exp(log q0 - a.phi) integrates to one.
-    """
+    """S of B problems, with a[0] = log Z, so that q = exp(log q0 - a.phi) integrates to one."""
 
     def __init__(
         self, mu: Array, basis: Basis, u: Array, w: Array, log_q0: Array | None, ridge: Array
@@ -39,11 +41,10 @@ class Dual:
         exponent = self.phi @ -a
         if self.log_q0 is not None:
             exponent += self.log_q0[:, rows]
-        # Where exp(-x) is subnormal it is nothing to us and several times slower. An overflow is
-        # the mark of too long a step: S becomes inf and the line search turns back.
-        np.maximum(exponent, -700.0, out=exponent)
-        with np.errstate(over="ignore"):
-            return np.exp(exponent, out=exponent)
+        with np.errstate(
+            over="ignore"
+        ):  # of too long a step: S is inf, the line search shortens it
+            return exp_in_place(exponent)
 
     def normalise(self, a: Array, q: Array, rows: np.ndarray | slice) -> tuple[Array, Array]:
         """S and log int q, given any a[0]; sets a[0] to log Z."""
@@ -63,11 +64,35 @@ class Dual:
         return self.mu[1:, rows] - mean + self.ridge * a[1:], hessian
 
 
-def first_multipliers(dual: Dual) -> Array:
-    """First multipliers: zero under a prior, else a density like p in scale and heavy in its tails.
+def solve_spd(matrices: Array, right: Array) -> Array:
+    """x with A x = right for each of B systems, (n, n, B), (n, B) -> (n, B). Overwrites both."""
+    n, n_systems = right.shape
+    if n > SMALL or n_systems < MANY:
+        x = np.linalg.solve(matrices.transpose(2, 0, 1), right.T[:, :, None])[:, :, 0].T
+        return np.asarray(x, dtype=np.float64)
+    lower, x = matrices, right  # the lower triangle becomes the Cholesky factor
+    # A pivot that rounding took below this belongs to a direction without information.
+    floor = 1e-16 * np.einsum("iib->ib", matrices).max(0)
+    for j in range(n):
+        column = lower[j:, j]
+        if j:
+            column -= np.einsum("ikb,kb->ib", lower[j:, :j], lower[j, :j])
+            x[j] -= np.einsum("kb,kb->b", lower[j, :j], x[:j])
+        np.maximum(column[0], floor, out=column[0])
+        column /= np.sqrt(column[0])
+        x[j] /= column[0]
+    for j in reversed(range(n)):
+        if j < n - 1:
+            x[j] -= np.einsum("kb,kb->b", lower[j + 1 :, j], x[j + 1 :])
+        x[j] /= lower[j, j]
+    return x
 
-    Where q starts far below p in the tails the first Newton steps are huge and must be cut, so the
-    paper's start a = 0 and the matched Gaussian are both dear.
+
+def first_multipliers(dual: Dual) -> Array:
+    """Zero under a prior, else those of a density with p's scale and heavier tails.
+
+    Where q starts far below p in the tails, the first Newton steps are huge and must be shortened,
+    so the paper's start a = 0 and the matched Gaussian are both slow.
     """
     if dual.log_q0 is not None or dual.basis.degree < 2:
         return np.zeros_like(dual.mu)
@@ -91,8 +116,8 @@ def _gaussian_start(dual: Dual) -> Array:
 def _scale_mixture_start(dual: Dual) -> Array:
     """The log of a mixture of centred Gaussians with p's even windows, projected on the basis.
 
-    Even windows are linear in the weights of such a mixture, E[even_k] = rho_k/sqrt(rho_k^2 + s^2)
-    for each scale s, so on a fixed grid of scales the weights cost one small product.
+    Even windows are linear in the mixture's weights, E[even_k] = rho_k/sqrt(rho_k^2 + s^2) for each
+    std s, so on a fixed grid of stds the weights cost one small product.
     """
     from_windows, bells, project = _scale_mixture(dual.basis, len(dual.w))
     windows = dual.mu[dual.basis.degree + 1 :: 2]
@@ -112,5 +137,4 @@ def _scale_mixture(basis: Basis, n_nodes: int) -> tuple[Array, Array, Array]:
     project = np.zeros((basis.size + 1, len(u)))
     low = np.r_[0:3, basis.degree + 1 : basis.size + 1]
     project[low] = np.linalg.pinv(basis.values(u)[:, low])
-    from_windows = np.asarray(np.linalg.pinv(even), dtype=np.float64)
-    return from_windows, bells, project
+    return np.asarray(np.linalg.pinv(even), dtype=np.float64), bells, project

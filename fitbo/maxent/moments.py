@@ -15,10 +15,10 @@ W = rho sqrt(t) exp(-a^2 t / 2):
 Gradients: dp_i/da = d_i and, because a Gaussian solves the heat equation, dp_i/d(s^2) = e_i / 2.
 
 These are moments over the whole line. They serve a density on [-1, 1] only while the mass beyond,
-times the polynomials' growth there, is negligible. Of a component eight deviations inside the edge,
-the part t deviations beyond it weighs exp(n sqrt(2 t s) - (8 + t)^2/2) at degree n, below 1e-10
-while n^2 s <= 150; and forward recursion loses a factor of about exp(s^2 n^2/2) in accuracy, little
-while n s <= 4. Components that pass both tests are recursed. The others are wide and smooth against
+times the polynomials' growth there, is negligible. Of a component eight stds inside the edge, the
+part t stds beyond it weighs exp(n sqrt(2 t s) - (8 + t)^2/2) at degree n, below 1e-10 while
+n^2 s <= 150; and forward recursion loses a factor of about exp(s^2 n^2/2) in accuracy, little while
+n s <= 4. Components that pass both tests are recursed. The others are wide and smooth relative to
 the nodes, and are integrated there.
 """
 
@@ -31,8 +31,8 @@ import numpy as np
 from fitbo.maxent.basis import VANDER, Basis
 from fitbo.mixture import Array
 
-MAX_DEVIATION, MAX_REACH = 4.0, 150.0  # of n s and of n^2 s
-BLOCK = 1 << 14  # numbers per array in a block: a handful of them stay in the second-level cache
+MAX_STD, MAX_REACH = 4.0, 150.0  # of n s and of n^2 s
+BLOCK = 1 << 14  # numbers per array in a block: a handful of arrays fit the second-level cache
 NODE_BLOCK = 1 << 20
 
 Terms = tuple[Array, Array, Array]
@@ -53,15 +53,13 @@ def gaussian_moments(basis: Basis, a: Array, s2: Array) -> Terms:
 def mixture_moments(basis: Basis, a: Array, s2: Array, weights: Array) -> Array:
     """E[phi_i] under each mixture, (B, M) -> (B, m + 1)."""
     out = np.empty((len(a), basis.size + 1))
-    for rows in _blocks(basis, s2):
-        ar, sr, wr = a[rows], s2[rows], weights[rows]
-        wide = _wide(basis, sr)
-        narrow = (ar, sr, wr) if wide is None else _without(wide, ar, sr, wr)
+    for rows, wide, narrow in _blocks(basis, a, s2, weights):
         for i, (p, _, _) in enumerate(_polynomials(basis, *narrow[:2])):
             out[rows, i] = np.vecdot(narrow[2], p)
-        _window_moments(basis, ar, sr, wr, out[rows, basis.degree + 1 :])
+        block = a[rows], s2[rows], weights[rows]
+        _window_moments(basis, *block, out[rows, basis.degree + 1 :])
         if wide is not None:
-            u, w, _, density = _on_nodes(basis, ar, sr, wr * wide)
+            u, w, _, density = _on_nodes(basis, *block[:2], block[2] * wide)
             integrals = VANDER[basis.family](u, basis.degree) * w[:, None]
             out[rows, : basis.degree + 1] += density.sum(-1) @ integrals
     return out
@@ -72,10 +70,8 @@ def mixture_gradient(
 ) -> tuple[Array, Array]:
     """d/da_j and d/d(s_j^2) of sum_i c_i E[phi_i], c = multipliers (B, m + 1); (B, M) each."""
     by_mean, by_variance = np.zeros_like(a), np.zeros_like(a)
-    for rows in _blocks(basis, s2):
-        ar, sr, wr, c = a[rows], s2[rows], weights[rows], multipliers[rows]
-        wide = _wide(basis, sr)
-        narrow = (ar, sr, wr) if wide is None else _without(wide, ar, sr, wr)
+    for rows, wide, narrow in _blocks(basis, a, s2, weights):
+        ar, sr, c = a[rows], s2[rows], multipliers[rows]
         for i, (_, d, e) in enumerate(_polynomials(basis, *narrow[:2])):
             if i > 0:
                 by_mean[rows] += c[:, i, None] * d
@@ -88,11 +84,10 @@ def mixture_gradient(
             psi = c[:, : basis.degree + 1] @ VANDER[basis.family](u, basis.degree).T * w
             by_mean[rows] += np.einsum("bg,bgm->bm", psi, density * z) / np.sqrt(sr)
             by_variance[rows] += np.einsum("bg,bgm->bm", psi, density * (z * z - 1)) / sr
-        _add_window_slopes(
-            basis, ar, sr, c[:, basis.degree + 1 :], by_mean[rows], by_variance[rows]
-        )
-        by_mean[rows] *= wr
-        by_variance[rows] *= 0.5 * wr
+        of_windows = c[:, basis.degree + 1 :]
+        _add_window_slopes(basis, ar, sr, of_windows, by_mean[rows], by_variance[rows])
+        by_mean[rows] *= weights[rows]
+        by_variance[rows] *= 0.5 * weights[rows]
     return by_mean, by_variance
 
 
@@ -202,15 +197,24 @@ def _bell(rho: float, a: Array, s2: Array) -> Terms:
     return t, at, bell
 
 
-def _wide(basis: Basis, s2: Array) -> np.ndarray | None:
-    """Which components are too wide for the recursion at this degree; None if none is."""
-    n = basis.degree
-    wide = s2 > min(MAX_DEVIATION / n, MAX_REACH / n**2) ** 2
-    return wide if wide.any() else None
+def _blocks(
+    basis: Basis, *mixtures: Array
+) -> Iterator[tuple[slice, np.ndarray | None, tuple[Array, ...]]]:
+    """Rows, a mask of the components too wide to recurse, or None, and a, s2, weights without them.
 
-
-def _without(wide: np.ndarray, a: Array, s2: Array, weights: Array) -> Terms:
-    return np.where(wide, 0.0, a), np.where(wide, 0.0, s2), np.where(wide, 0.0, weights)
+    The arrays of a block stay in cache or, where densities on nodes are needed, within 8 MB.
+    """
+    s2, n = mixtures[1], basis.degree
+    all_wide = s2 > min(MAX_STD / n, MAX_REACH / n**2) ** 2
+    numbers = NODE_BLOCK // len(_even_nodes(basis)[0]) if all_wide.any() else BLOCK
+    step = max(1, numbers // s2.shape[1])
+    for start in range(0, len(s2), step):
+        rows = slice(start, start + step)
+        wide, block = all_wide[rows], tuple(array[rows] for array in mixtures)
+        if wide.any():
+            yield rows, wide, tuple(np.where(wide, 0.0, array) for array in block)
+        else:
+            yield rows, None, block
 
 
 def _on_nodes(
@@ -218,27 +222,16 @@ def _on_nodes(
 ) -> tuple[Array, Array, Array, Array]:
     """Nodes u and weights (G,), standardised z and weighted densities (B, G, M).
 
-    A wide component has a deviation of at least a node spacing or so at any degree up to 200, so
-    that the rule is exact to rounding.
+    The std of a wide component is at least about a node spacing at any degree up to 200, so that
+    the rule is exact to rounding.
     """
-    u, w = _plain(basis).nodes()
+    u, w = _even_nodes(basis)
     s = np.sqrt(s2)
     z = (u[:, None] - a[:, None, :]) / s[:, None, :]
     density = np.exp(-0.5 * z * z) * (weights / (s * np.sqrt(2 * np.pi)))[:, None, :]
     return u, w, z, density
 
 
-def _blocks(basis: Basis, s2: Array) -> Iterator[slice]:
-    """Rows whose arrays stay in cache or, where densities on nodes are needed, within 8 MB."""
-    n_mixtures, m = s2.shape
-    if _wide(basis, s2) is None:
-        rows = max(1, BLOCK // m)
-    else:
-        rows = max(1, NODE_BLOCK // (m * len(_plain(basis).nodes()[0])))
-    for start in range(0, n_mixtures, rows):
-        yield slice(start, start + rows)
-
-
-def _plain(basis: Basis) -> Basis:
-    """The polynomials alone, whose nodes are evenly fine."""
-    return Basis(basis.family, basis.degree)
+def _even_nodes(basis: Basis) -> tuple[Array, Array]:
+    """The nodes of the polynomials alone, which are evenly fine."""
+    return Basis(basis.family, basis.degree).nodes()

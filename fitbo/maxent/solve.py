@@ -14,8 +14,8 @@ The density is ``q = q0 exp(-(1 + a.phi))``. The paper minimises the dual
 
     S(a) = int q0 exp(-(1 + a.phi)) du + a.mu,    dS/da = mu - E,    d2S/da2 = E[phi phi^T].
 
-Here a_0 is eliminated in closed form (a_0 = log Z - 1), which leaves the same minimum, a value
-that cannot overflow, and covariances in place of second moments:
+Here a_0 is eliminated in closed form (a_0 = log Z - 1): the minimum is the same, the value cannot
+overflow, and covariances take the place of second moments:
 
     S(a) = log Z(a) + sum_{i>0} a_i mu_i,   Z = int q0 exp(-sum_{i>0} a_i phi_i) du.
 
@@ -32,14 +32,13 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from fitbo.maxent.basis import Basis
-from fitbo.maxent.dual import Dual, dot, first_multipliers
+from fitbo.maxent.dual import Dual, dot, first_multipliers, solve_spd
 from fitbo.maxent.levenberg import levenberg
-from fitbo.maxent.linalg import solve_spd
-from fitbo.mixture import Array
+from fitbo.mixture import Array, exp_in_place
 
 Prior = Callable[[Array], Array]
-TINY = 1e-300  # where a prior vanishes its logarithm must not
-STRAY = 1e-9  # mass of a density that may be there all the same
+TINY = 1e-300  # floor of a prior, so that its logarithm is finite
+STRAY = 1e-9  # mass of a density that is tolerated where its prior vanishes
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +47,10 @@ class MaxEntDensity:
 
     entropy      H(q) = 1 + a.E_q[phi] - E_q[log q0]
     dual         the minimum of S, ridge included: at least -KL(p || q0) for every p with these
-                 moments, and H(q) under a flat prior without ridge. Like the entropy it means
-                 something only where ``converged``
+                 moments, and H(q) under a flat prior without ridge. Like the entropy it is
+                 meaningful only where ``converged``
     residual     max_i |mu_i - E_q[phi_i]|
-    gap          the decrease that the last Newton step promised, in nats
+    gap          the decrease predicted by the last Newton step, in nats
     """
 
     basis: Basis
@@ -68,9 +67,10 @@ class MaxEntDensity:
         """log q(u) on [-1, 1], -inf outside. u: (N,) -> (..., N)."""
         u = np.asarray(u, dtype=np.float64)
         inside = abs(u) <= 1
-        value = -1 - self.multipliers @ self.basis.values(np.where(inside, u, 0.0)).T
+        u = np.where(inside, u, 0.0)
+        value = -1 - self.multipliers @ self.basis.values(u).T
         if self.prior is not None:
-            value = value + np.log(np.maximum(self.prior(np.where(inside, u, 0.0)), TINY))
+            value = value + np.log(np.maximum(self.prior(u), TINY))
         return np.where(inside, value, -np.inf)
 
     def pdf(self, u: ArrayLike) -> Array:
@@ -83,13 +83,12 @@ class MaxEntDensity:
         return np.asarray((self.pdf(u) * w * f(u)).sum(-1))
 
     def log_mass(self, refine: int) -> Array:
-        """log int q on finer nodes, (...,): 0 unless the solver's own nodes were too few."""
+        """log int q on finer nodes, (...,): 0 unless the solver had too few nodes."""
         u, w = self.basis.nodes(refine)
         exponent = self.log_pdf(u) + np.log(w)
         top = exponent.max(-1)
         exponent -= top[..., None]
-        np.maximum(exponent, -700.0, out=exponent)
-        return np.asarray(top + np.log(np.exp(exponent, out=exponent).sum(-1)))
+        return np.asarray(top + np.log(exp_in_place(exponent).sum(-1)))
 
 
 def solve(
@@ -108,8 +107,8 @@ def solve(
 ) -> MaxEntDensity:
     """Damped Newton on the dual of every problem at once. moments: (..., m + 1), mu_0 = 1.
 
-    prior           maps u (G,) to q0(u) >= 0, (G,) or (..., G). Its scale is of no matter to the
-                    density and its entropy; the dual is the larger by the log of it
+    prior           maps u (G,) to q0(u) >= 0, (G,) or (..., G). A factor c changes neither the
+                    density nor its entropy, and adds log c to the dual
     jitter          added to the Hessian's diagonal (the paper's 1e-8): the path, not the solution
     ridge           a number or (m,): adds sum_i ridge_i a_i^2 / 2 to the dual, which lets moment i
                     err by ridge_i a_i and bounds the solution even where the moments are at the
@@ -118,8 +117,8 @@ def solve(
                     expected remaining decrease below ``gap`` nats
     refine          multiplies the number of nodes
     orthogonal      solve one problem at a time by ``fitbo.maxent.levenberg``, slower and with twice
-                    the digits, from the multipliers ``start`` (..., m + 1) if given; the jitter is
-                    then its own
+                    the digits, from the multipliers ``start`` (..., m + 1) if given; ``jitter`` is
+                    not used
     """
     mu = np.asarray(moments, dtype=np.float64)
     if mu.ndim == 0 or mu.shape[-1] < 2:
@@ -127,7 +126,7 @@ def solve(
     if not np.isfinite(mu).all():
         raise ValueError(f"moments must be finite, got NaN or inf in shape {mu.shape}")
     if not np.allclose(mu[..., 0], 1, rtol=0, atol=1e-9):
-        raise ValueError("moments[..., 0] must be 1: divide the moments by the mass")
+        raise ValueError(f"moments[..., 0] must be 1, got {mu[..., 0]!s:.80}; divide by the mass")
     if isinstance(basis, str):
         basis = Basis(basis, mu.shape[-1] - 1)
     if basis.size + 1 != mu.shape[-1]:
@@ -142,9 +141,7 @@ def solve(
         raise ValueError(f"ridge must be a number >= 0 or ({basis.size},) of them, got {ridge!r}")
     lead, flat = mu.shape[:-1], mu.reshape(-1, mu.shape[-1])
     u, w = basis.nodes(refine)
-    log_q0 = None
-    if prior is not None:
-        log_q0 = _log_prior(prior, u, lead)
+    log_q0 = None if prior is None else _log_prior(prior, u, lead)
     dual = Dual(flat.T, basis, u, w, log_q0, ridges)
     if orthogonal:
         first = np.zeros_like(mu) if start is None else np.asarray(start, dtype=np.float64)
@@ -158,11 +155,11 @@ def solve(
     if log_q0 is not None:
         q = dual.density(state.a)
         prior_term = w @ (q * log_q0)
-        # Mass where the prior has none: no density under it has these moments.
+        # Mass where the prior has none: no density under this prior has these moments.
         converged &= w @ (q * (log_q0 <= np.log(TINY))) <= max(tol, STRAY)
     return MaxEntDensity(
         basis=basis,
-        multipliers=(state.a - _first(len(mean))).T.reshape(mu.shape),
+        multipliers=(state.a - np.eye(len(mean), 1)).T.reshape(mu.shape),  # a_0 = log Z - 1
         entropy=(dot(state.a, mean) - prior_term).reshape(lead),
         dual=state.s.reshape(lead),
         residual=residual.reshape(lead),
@@ -186,14 +183,9 @@ def _log_prior(prior: Prior, u: Array, lead: tuple[int, ...]) -> Array:
     return np.broadcast_to(log_q0, (*lead, len(u))).reshape(-1, len(u)).T
 
 
-def _first(n: int) -> Array:
-    """The column (1, 0, ..., 0)."""
-    return np.eye(n, 1)
-
-
 @dataclass
 class _State:
-    """Where the minimisation stands, problems last."""
+    """The current point of the minimisation, problems last."""
 
     a: Array
     s: Array
@@ -201,25 +193,23 @@ class _State:
     decrement: Array
     iterations: np.ndarray
 
+    @classmethod
+    def at(cls, dual: Dual, a: Array, decrement: Array, iterations: np.ndarray) -> _State:
+        """The state at ``a``, whose a[0] is set to log Z."""
+        q = dual.density(a)
+        s, log_mass = dual.normalise(a, q, slice(None))
+        return cls(a, s, dual.products @ q / np.exp(log_mass), decrement, iterations)
+
 
 def _newton(dual: Dual, jitter: float, tol: float, gap: float, max_iterations: int) -> _State:
     """Minimise S for every problem by damped Newton steps."""
-    a = first_multipliers(dual)
-    q = dual.density(a)
-    s, log_mass = dual.normalise(a, q, slice(None))
-    n_problems = len(s)
-    state = _State(
-        a=a,
-        s=s,
-        expectations=dual.products @ q / np.exp(log_mass),
-        decrement=np.full(n_problems, np.inf),
-        iterations=np.zeros(n_problems, dtype=np.intp),
-    )
-    active = np.arange(n_problems)
+    n = dual.mu.shape[1]
+    no_steps = np.zeros(n, dtype=np.intp)
+    state = _State.at(dual, first_multipliers(dual), np.full(n, np.inf), no_steps)
+    active = np.arange(n)
     for _ in range(max_iterations):
-        gradient, hessian = dual.derivatives(
-            state.a[:, active], state.expectations[:, active], active
-        )
+        a, expectations = state.a[:, active], state.expectations[:, active]
+        gradient, hessian = dual.derivatives(a, expectations, active)
         diagonal = np.einsum("iib->ib", hessian)
         diagonal += jitter
         step = solve_spd(hessian, -gradient)
@@ -237,34 +227,27 @@ def _newton(dual: Dual, jitter: float, tol: float, gap: float, max_iterations: i
 
 
 def _one_by_one(dual: Dual, start: Array, tol: float, max_iterations: int) -> _State:
-    """Minimise S for each problem by itself; a converged one has no decrement left."""
+    """Minimise S for each problem by itself; the decrement is 0 where it converged, else inf."""
     a = np.array(start)
     iterations = np.zeros(a.shape[1], dtype=np.intp)
     decrement = np.zeros(a.shape[1])
+    phi, ridge = dual.phi[:, 1:], dual.ridge[:, 0]
     for j in range(a.shape[1]):
         log_measure = np.log(dual.w)
         if dual.log_q0 is not None:
             log_measure = log_measure + dual.log_q0[:, j]
         a[1:, j], gradient, iterations[j] = levenberg(
-            dual.phi[:, 1:],
-            log_measure,
-            dual.mu[1:, j],
-            dual.ridge[:, 0],
-            a[1:, j],
-            tol,
-            max_iterations,
+            phi, log_measure, dual.mu[1:, j], ridge, a[1:, j], tol, max_iterations
         )
-        a[0, j] = logsumexp(log_measure - dual.phi[:, 1:] @ a[1:, j])
+        a[0, j] = logsumexp(log_measure - phi @ a[1:, j])
         decrement[j] = 0.0 if abs(gradient).max() <= tol else np.inf
-    q = dual.density(a)
-    s, log_mass = dual.normalise(a, q, slice(None))
-    return _State(a, s, dual.products @ q / np.exp(log_mass), decrement, iterations)
+    return _State.at(dual, a, decrement, iterations)
 
 
 def _line_search(
     dual: Dual, state: _State, rows: np.ndarray, step: Array, slope: Array
 ) -> np.ndarray:
-    """Backtrack each problem to sufficient decrease and update it; which ones moved."""
+    """Backtrack each problem to sufficient decrease and update it. Returns which ones moved."""
     moved = np.zeros(len(rows), dtype=bool)
     pending = np.arange(len(rows))
     length = 1.0
@@ -274,7 +257,7 @@ def _line_search(
         trial[1:] += length * step[:, pending]
         q = dual.density(trial, at)
         s, log_mass = dual.normalise(trial, q, at)
-        # S is a sum of terms of size |a.mu|: below their rounding no decrease can be seen.
+        # S is a sum of terms of size |a.mu|: a decrease below their rounding is invisible.
         slack = 1e-15 * (1 + abs(trial[1:]).sum(0))
         good = s <= state.s[at] + 1e-4 * length * slope[pending] + slack
         if not good.all():

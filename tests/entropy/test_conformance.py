@@ -37,16 +37,16 @@ def transformed(mixture: Mixture, factor: float = 1.0, shift: float = 0.0) -> Mi
 
 
 def scatter(backend, estimates: int = 1) -> float:
-    """Three standard errors of so many independent estimates; 0 of a backend that draws nothing."""
+    """Three standard errors of so many independent estimates; 0 for a backend without draws."""
     return 3 * 0.7 * (estimates / backend.n_samples) ** 0.5 if isinstance(backend, MC) else 0.0
 
 
 @every_backend
-@pytest.mark.parametrize(("mean", "deviation"), [(0.0, 1.0), (3.0, 0.2), (-1e8, 1e-2), (1e-9, 1e6)])
-def test_a_single_gaussian(backend, mean: float, deviation: float) -> None:
-    exact = 0.5 * np.log(2 * np.pi * np.e * deviation**2)
+@pytest.mark.parametrize(("mean", "std"), [(0.0, 1.0), (3.0, 0.2), (-1e8, 1e-2), (1e-9, 1e6)])
+def test_a_single_gaussian(backend, mean: float, std: float) -> None:
+    exact = 0.5 * np.log(2 * np.pi * np.e * std**2)
     error = scatter(backend) or backend.tolerance
-    assert_allclose(backend(Mixture([mean], [deviation**2])), exact, rtol=0, atol=error)
+    assert_allclose(backend(Mixture([mean], [std**2])), exact, rtol=0, atol=error)
 
 
 @every_backend
@@ -69,7 +69,7 @@ def test_scaling_adds_the_log_of_the_factor(backend, factor: float) -> None:
 
 @every_backend
 def test_the_order_of_components_does_not_matter(backend) -> None:
-    """But for which component a uniform of Monte Carlo's chooses."""
+    """Except for the component that each uniform of Monte Carlo chooses."""
     mixture = gentle()
     order = np.random.default_rng(0).permutation(mixture.n_components)
     shuffled = Mixture(

@@ -24,15 +24,13 @@ ESTIMATES = [name for name in METHODS if name != "cholesky"]
 WELL = np.linspace(0.5, 2.0, 300)
 
 
-def within(
-    value: float, info: LogdetInfo, truth: float, bias: float, deviations: float = 4
-) -> None:
-    assert abs(value - truth) <= deviations * info.standard_error + bias
+def within(value: float, info: LogdetInfo, truth: float, bias: float, errors: float = 4) -> None:
+    assert abs(value - truth) <= errors * info.standard_error + bias
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_known_spectrum(method: str) -> None:
-    """Condition number 4: every method's bias is small beside the probes' scatter."""
+    """Condition number 4: every method's bias is small compared with the probes' scatter."""
     value, info = logdet(
         with_spectrum(WELL),
         method,
@@ -43,7 +41,7 @@ def test_known_spectrum(method: str) -> None:
     )
     assert info.method == method
     truth = np.log(WELL).sum()
-    # OMxnt creeps: after two thousand sweeps it is still a seventh off.
+    # OMxnt converges slowly: after two thousand sweeps it is still off by a seventh.
     within(value, info, truth, bias=0.15 * truth if method == "omxnt" else 0.02)
 
 
@@ -151,7 +149,7 @@ def test_seed_decides_and_generators_are_taken() -> None:
 
 
 def test_ill_conditioned_kernel_needs_the_ritz_prior() -> None:
-    """The case the prior was made for; flat and Lanczos are far outside."""
+    """The case the prior was made for; the flat prior and Lanczos have large errors."""
     K = kernel(400, 1.5, 1e-8)
     truth = np.linalg.slogdet(K)[1]
     options = {"n_moments": 60, "bounds": (1e-8, None), "seed": 0}
@@ -170,7 +168,7 @@ def test_a_long_run_may_be_blind_to_an_eigenvector() -> None:
     for seed in range(6):
         value, info = logdet(K, prior="ritz", n_moments=20, seed=seed, return_info=True)
         assert info.converged
-        within(value, info, truth, bias=0.01 * abs(truth), deviations=5)
+        within(value, info, truth, bias=0.01 * abs(truth), errors=5)
 
 
 def test_deflation_is_exact_where_it_should_be() -> None:
@@ -179,7 +177,7 @@ def test_deflation_is_exact_where_it_should_be() -> None:
     value, info = logdet(K, "lanczos", n_moments=160, deflation=60, seed=0, return_info=True)
     within(value, info, truth, bias=1e-3 * abs(truth))
     assert info.products == 60 + 50 * 60  # pivots, and as many steps as rows are left
-    # One row left is no estimate at all.
+    # With one row left nothing is estimated.
     assert_allclose(logdet(K, "lanczos", deflation=119, seed=0), truth, rtol=1e-10)
     sparse = logdet(sp.csr_array(K), "lanczos", n_moments=20, deflation=30, seed=0)
     assert_allclose(sparse, logdet(K, "lanczos", n_moments=20, deflation=30, seed=0), rtol=1e-8)
@@ -193,7 +191,7 @@ def test_deflation_moves_the_bracket_with_the_value() -> None:
     value, info = logdet(K, n_moments=10, deflation=30, **options)
     low, high = info.bracket
     assert low < truth < high == value
-    # Of one row left nothing is uncertain.
+    # With one row left nothing is uncertain.
     _, info = logdet(K, deflation=119, **options)
     assert_allclose(info.bracket, truth, rtol=1e-10)
 

@@ -125,7 +125,7 @@ def test_deflated_operator_is_the_schur_complement() -> None:
 
 
 def grid_moments(m: int, family: str) -> tuple[np.ndarray, Bounds, np.ndarray]:
-    """Exact moments of a grid's spectrum: no probes, so entropy alone is on trial."""
+    """Exact moments of a grid's spectrum: without probes only the MaxEnt step is tested."""
     eigenvalues = grid_eigenvalues(300)
     bounds = Bounds(0.0, 8.0)
     return VANDER[family](bounds.to_unit(eigenvalues), m).mean(0), bounds, eigenvalues
@@ -217,7 +217,7 @@ def single(matrix: np.ndarray) -> LinearOperator:
 
 @pytest.mark.parametrize("method", ["meme", "chebyshev", "taylor", "omxnt", "lanczos"])
 def test_products_in_single_precision(method: str) -> None:
-    """As good as those in double, but for their own rounding."""
+    """As good as those in double precision, up to their own rounding."""
     matrix = with_spectrum(np.geomspace(0.5, 3.0, 60))
     of_double = LinearOperator(matrix.shape, matvec=lambda v: matrix @ v)
     value = logdet(single(matrix), method, seed=0)
@@ -240,7 +240,7 @@ def test_a_run_that_has_ended_does_not_hide_a_wrong_bound() -> None:
 
 @pytest.mark.parametrize("rank", [20, 40, 80, 150, 250])
 def test_a_right_lower_bound_is_right_of_the_remainder_too(rank: int) -> None:
-    """Where K is a million times larger than what is left, and so is its rounding."""
+    """Even where K, and so its rounding, is a million times larger than the remainder."""
     x = np.random.default_rng(0).standard_normal((300, 1))
     matrix = np.exp(-((x - x.T) ** 2)) + 1e-8 * np.eye(300)
     truth = np.linalg.slogdet(matrix)[1]
@@ -257,7 +257,7 @@ def test_a_singular_matrix_has_no_remainder(method: str) -> None:
 
 
 def test_a_huge_pivot_does_not_make_the_remainder_rounding() -> None:
-    """As boundary conditions by a penalty have it."""
+    """Boundary conditions imposed by a penalty make such matrices."""
     value = logdet(np.diag([1e20, 1.0, 2.0, 3.0, 4.0]), "lanczos", deflation=1, seed=0)
     assert value == pytest.approx(np.log(24e20), rel=1e-12)
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import integrate, optimize
 
 from fitbo.maxent import FAMILIES, Basis, gaussian_moments, solve
-from fitbo.maxent.linalg import solve_spd
+from fitbo.maxent.dual import solve_spd
 
 
 def moments_of(basis: Basis, density, refine: int = 4) -> np.ndarray:
