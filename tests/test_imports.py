@@ -15,7 +15,7 @@ PACKAGE = Path(fitbo.__file__).parent
 
 # Each package may import itself and those on the lines before its own, never those after.
 LAYERS = """
-    checks
+    checks shelf
     mixture
     maxent
     entropy logdet

@@ -126,7 +126,7 @@ def report(options: argparse.Namespace, console: Console, errors: Console) -> in
         paths.append(path)
         minima |= _minima(campaign) if campaign is not None else {}
     runs = load(paths, minima)
-    if len(runs) > 1:
+    if len(runs) > 1 or not runs[0].black_box:
         print_table(console, summarise(group(runs)))
     say(console, f"report: {write_report(paths, options.output, options.pages, minima)}")
     return OK
@@ -169,8 +169,8 @@ def listing(options: argparse.Namespace, console: Console, errors: Console) -> i
     for title, shelf in zip(SHELVES, shelves, strict=True):
         if options.what in (None, title):
             console.print(f"[bold]{title}[/bold]")
-            for name, item in shelf.items():
-                say(console, f"  {name:<16} {getattr(item, 'description', None) or _line(item)}")
+            for name in shelf:
+                say(console, f"  {name:<16} {_about(shelf, name)}")
     return OK
 
 
@@ -210,9 +210,14 @@ def _check_objectives(campaign: Campaign, path: str, needed: bool = False) -> No
             check_objective(problem, path, "" if campaign.single else f"problems[{i}].")
 
 
-def _line(kind: object) -> str:
-    """The first sentence of a docstring, without its markup."""
-    return (kind.__doc__ or "").strip().split("\n")[0].replace("``", "").strip()
+def _about(shelf: Mapping[str, object], name: str) -> str:
+    """One line about what is known by a name: its description, or that of its docstring."""
+    try:
+        item = shelf[name]
+    except ValueError as error:  # of a package that is broken
+        return str(error).removeprefix(f"{name} ")
+    said = getattr(item, "description", None) or item.__doc__ or ""
+    return str(said).strip().split("\n")[0].replace("``", "").strip()
 
 
 @contextmanager

@@ -44,7 +44,8 @@ def entropy_keys(name: str) -> dict[str, Key]:
         raise ValueError(
             f"name must be one of {', '.join(BACKENDS)}, got {decode.shown(name)}{hint}"
         )
-    keys = decode.keys_of(BACKENDS[name])
+    kind = BACKENDS[name]
+    keys: dict[str, Key] = decode.keys_of(kind) if dataclasses.is_dataclass(kind) else {}
     return {
         option: dataclasses.replace(key, hint=bounded(option, key.hint))
         for option, key in keys.items()

@@ -21,17 +21,21 @@ from fitbo.entropy.protocol import Entropy
 from fitbo.entropy.quadrature import Quad
 from fitbo.entropy.vub import VUB
 from fitbo.mixture import Array, Mixture
+from fitbo.shelf import Shelf
 
-BACKENDS: dict[str, Callable[..., Entropy]] = {
-    "quad": Quad,
-    "mm": MM,
-    "mc": MC,
-    "vub": VUB,
-    "huber": Huber,
-    "meme": MEMe,
-    "memel": MEMeL,
-    "memec": MEMeC,
-}
+BACKENDS: Shelf[Callable[..., Entropy]] = Shelf(
+    "fitbo.entropies",
+    {
+        "quad": Quad,
+        "mm": MM,
+        "mc": MC,
+        "vub": VUB,
+        "huber": Huber,
+        "meme": MEMe,
+        "memel": MEMeL,
+        "memec": MEMeC,
+    },
+)
 
 
 def backend(entropy: str | Entropy | Callable[[Mixture], Array]) -> Entropy:

@@ -17,12 +17,13 @@ from fitbo.checks import nearest, one_of, whole
 from fitbo.problems import synthetic
 from fitbo.problems.black_box import Family, Problem
 from fitbo.problems.gp_draw import make_gp_draw
+from fitbo.shelf import Shelf
 
 __all__ = ["PROBLEMS", "Family", "Problem", "problem", "split_name"]
 
 ANY = (1, None)
 
-PROBLEMS: dict[str, Family] = {
+OWN: dict[str, Family] = {
     "michalewicz": Family(
         "steep valleys, separable; m sets the steepness", synthetic.make_michalewicz, 5, ANY
     ),
@@ -48,6 +49,7 @@ PROBLEMS: dict[str, Family] = {
         "a draw from a Gaussian process; its minimum is the lowest found", make_gp_draw, 2, (1, 6)
     ),
 }
+PROBLEMS = Shelf("fitbo.problems", OWN)
 
 
 def problem(
