@@ -1,15 +1,16 @@
-"""What a caller gave, held to what can be used: silence, or an error of one sentence."""
+"""Checks of what a caller gave: each passes in silence, or raises an error of one sentence."""
 
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Collection
 from numbers import Integral
 
 
 def nearest(name: str, known: Collection[str]) -> str:
-    """``; did you mean 'x'?`` if some name is near, else nothing."""
+    """``; did you mean 'x'?`` if a known name is similar, else nothing."""
     plain = {_plain(each): each for each in known}
     near = difflib.get_close_matches(_plain(name), plain, n=1)
     return f"; did you mean {plain[near[0]]!r}?" if near else ""
@@ -28,16 +29,26 @@ def whole(name: str, value: object, least: int) -> None:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
 
-def finite(name: str, value: object) -> None:
-    """An error unless ``value`` is a number, or an array of them, and none is NaN or infinite."""
-    import numpy as np  # not for all: an objective's process has no need of it
+def finite(name: str, value: object, least: float = -math.inf) -> None:
+    """An error unless ``value`` is a finite number of at least ``least``, or an array of them."""
+    import numpy as np  # only here: the process that runs an objective does not need it
 
     try:
-        good = bool(np.isfinite(np.asarray(value, dtype=np.float64)).all())
+        array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        good = False
-    if not good:
-        raise ValueError(f"{name} must be finite, got {value!r:.80}")
+        array = np.array(np.nan)
+    if not (np.isfinite(array) & (array >= least)).all():
+        bound = f" and at least {least:g}" if math.isfinite(least) else ""
+        got = (
+            f"{array.min()} to {array.max()} in shape {array.shape}" if array.ndim else repr(value)
+        )
+        raise ValueError(f"{name} must be finite{bound}, got {got:.80}")
+
+
+def assign(frozen: object, **values: object) -> None:
+    """Set fields of a frozen dataclass, in its ``__post_init__``."""
+    for name, value in values.items():
+        object.__setattr__(frozen, name, value)
 
 
 def _plain(name: str) -> str:

@@ -4,13 +4,12 @@ One iteration reads as the mathematics does:
 
     samples   = sample(log_posterior(data), start, rng)
     surrogate = condition(data, samples)
-    alpha     = lambda X: information_gain(surrogate.predict(X), entropy)
-    x_next    = maximise(alpha, rng).x
+    alpha     = lambda U: information_gain(surrogate.predict(U), entropy)
+    x_next    = maximise(alpha, space, rng).x
 
 All randomness comes from the seed, the purpose and what is known: a fit's from the number of values
-told, a search's from those of values told, of points pending and of failures. So a study rebuilt
-from its observations, its failures, its pending points and its saved ``ensemble`` continues bit for
-bit.
+told, a search's also from the numbers of points pending and of failures. So a study rebuilt from
+its values, failures, pending points and saved ``ensemble`` continues bit for bit.
 """
 
 from __future__ import annotations
@@ -18,12 +17,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fitbo.acquisition.feasibility import Success, learn
+from fitbo.checks import finite
 from fitbo.inference.fit import Fit, believing, fit
 from fitbo.inference.propose import Recommendation, propose, recommend
 from fitbo.inference.settings import Settings
@@ -37,23 +37,22 @@ from fitbo.space import Exhausted, Space
 
 __all__ = ["Exhausted", "Study"]
 
-Purpose = Literal["design", "mcmc", "search", "recommend", "stop"]
-LARGEST = 1e150  # of a value in the model: its square is a number; beyond are marks, as 1.8e308
-STREAMS: dict[Purpose, int] = {"design": 0, "mcmc": 1, "search": 2, "recommend": 3, "stop": 4}
+LARGEST = 1e150  # of a value in the model: its square is finite; beyond are marks, such as 1.8e308
+STREAMS = {"design": 0, "mcmc": 1, "search": 2, "recommend": 3, "stop": 4}
 
 
 def bounded(y: ArrayLike) -> Array:
-    """Values as they enter the model and its figures."""
+    """Values as the model and its figures use them."""
     return np.clip(np.asarray(y, dtype=np.float64), -LARGEST, LARGEST)
 
 
 @dataclass
 class Study:
-    """Minimises an expensive function over ``space``; the only object here that changes.
+    """Minimises an expensive function over ``space``.
 
-    ``ensemble`` is the sampler's last state; give the one saved to continue a study. ``start`` is
-    the one that the last fit began from. ``seconds`` says what the last fit, search and
-    recommendation took. A point is an array (d,), or a dict where the space has names.
+    ``ensemble`` is the sampler's last state: pass a saved one to continue a study. ``start`` is
+    where the last fit began. ``seconds`` is what the last fit, search and recommendation took. A
+    point is an array (d,), or a dict if the space has names.
     """
 
     space: Space
@@ -71,7 +70,7 @@ class Study:
 
     @property
     def n_initial(self) -> int:
-        """Points of the initial design: twice the number of parameters if not chosen."""
+        """Points of the initial design: twice the number of parameters by default."""
         return self.settings.n_initial or 2 * len(self.space.parameters)
 
     @property
@@ -101,7 +100,7 @@ class Study:
 
     @property
     def best_observed(self) -> tuple[Any, float]:
-        """The lowest value told and where."""
+        """The point of the lowest value told, and the value."""
         if not self._values:
             raise ValueError("best_observed needs a value: tell one first")
         i = int(np.argmin(self._values))
@@ -110,7 +109,7 @@ class Study:
     def ask(self, n: int = 1) -> Any:
         """The next n points to evaluate, (n, d) or a list of dicts, none told, pending or failed.
 
-        Where a finite space has fewer left, those; ``Exhausted`` where it has none.
+        If a finite space has fewer left, those; ``Exhausted`` if it has none.
         """
         if n < 1:
             raise ValueError(f"n must be at least 1, got {n}")
@@ -122,48 +121,46 @@ class Study:
                 if not points:
                     raise
                 break
-            # What is pending is x, and not where the search found it, which differs by the rounding
-            # of two changes of units: so a study rebuilt from a record of x is the same to the
-            # last bit.
+            # Pending is x itself, not the point of the cube it came from, which may differ by
+            # rounding: a study rebuilt from a record of x must be the same to the last bit.
             self._pending.append(self._note(x))
             points.append(x)
         return points if self.space.named else np.array(points)
 
     def tell(self, x: Any, y: float) -> None:
-        """The value y at x: of a point asked for, or of any other."""
+        """The value y at x, a point asked for or any other."""
         u = self._note(x)
         try:
             value = float(y)
         except (TypeError, ValueError):
             raise ValueError(f"y must be a number, got {y!r:.80}") from None
-        if not np.isfinite(value):
-            raise ValueError(f"y must be finite, got {value}")
+        finite("y", value)
         self._settle(u)
         self._cube.append(u)
         self._values.append(value)
 
     def fail(self, x: Any, reason: str) -> None:
-        """There is no value at x: points like it are less likely to be asked for again."""
+        """The evaluation at x failed: points like it become less likely to be asked for."""
         u = self._note(x)
         self._settle(u)
         self._failed.append((u, str(reason)))
 
     def expect(self, x: Any) -> None:
-        """x is being evaluated, though this study did not ask for it: it becomes pending."""
+        """x is being evaluated without having been asked for: it becomes pending."""
         self._pending.append(self._note(x))
 
     def is_pending(self, x: Any) -> bool:
-        """Whether x was asked for or expected, and neither told, failed nor forgotten since."""
+        """Whether x was asked for or expected, and not yet told, failed or forgotten."""
         return self._index(self.space.check(x)) is not None
 
     def forget(self, x: Any) -> None:
-        """x will not be evaluated after all: it is no longer pending."""
+        """x will not be evaluated: it is no longer pending."""
         if not self._settle(self.space.check(x)):
             raise ValueError(f"only a pending point can be forgotten, got {x!r:.120}")
 
     @one_thread
     def fit(self) -> Fit:
-        """The posterior given all that has been told; computed once for each number of values."""
+        """The posterior given all values told; computed once for each number of values."""
         if not self._values:
             raise ValueError("a fit needs a value: tell one first")
         if self._fit is None or self._fit.n != len(self._values):
@@ -175,7 +172,7 @@ class Study:
 
     @one_thread
     def recommend(self) -> Recommendation:
-        """The minimiser of the posterior mean of f, with its mean and deviation."""
+        """The minimiser of the posterior mean of f, with that mean and its standard deviation."""
         fitted = self.fit()
         started = time.perf_counter()
         found = recommend(fitted, self._rng("recommend"), self.space, self.success())
@@ -183,7 +180,7 @@ class Study:
         return replace(found, x=self.space.from_cube(found.x))
 
     def success(self) -> Success | None:
-        """The probability that an evaluation succeeds, by its place; None while none has failed."""
+        """The probability of success as a function of the point; None while none has failed."""
         if not self._failed:
             return None
         known = len(self._cube), len(self._failed)
@@ -201,7 +198,7 @@ class Study:
     def remaining(self) -> float:
         """The improvement that the best further evaluation is expected to make, in y's units.
 
-        Infinite while all values are equal: they say nothing of its scale.
+        Infinite while all values are equal: they say nothing about its scale.
         """
         if len(set(self._values)) == 1:
             return np.inf
@@ -214,36 +211,32 @@ class Study:
         if exhausted(self.space, avoid):
             raise nothing_left(self.space, avoid)
         if len(avoid) < self.n_initial or not self._values:
-            seed = [self.settings.seed, STREAMS["design"]]
-            return first_points(
-                self.space, self.settings.design, self.n_initial, len(avoid), avoid, seed
-            )
-        fitted = self.fit()
-        rng = self.search_rng()
-        success = self.success()
-        settings = self.settings
+            design = self.space, self.settings.design, self.n_initial
+            return first_points(*design, len(avoid), avoid, [self.settings.seed, STREAMS["design"]])
+        fitted, success, settings = self.fit(), self.success(), self.settings
         if self._exploits(len(avoid)):
             settings = replace(settings, acquisition="logei")
         started = time.perf_counter()
         believed = believing(fitted, pending, settings)
-        found = propose(believed, settings, avoid, rng, self.space, success)
-        self.seconds["search"] = time.perf_counter() - started
-        self.seconds["entropy"] = found.entropy_seconds
+        found, entropy_seconds = propose(
+            believed, settings, avoid, self.search_rng(), self.space, success
+        )
+        self.seconds |= {"search": time.perf_counter() - started, "entropy": entropy_seconds}
         return found.x
 
     def _exploits(self, index: int) -> bool:
-        """Whether the evaluation of this index is the largest expected improvement's.
+        """Whether the evaluation of this index goes to the largest expected improvement.
 
-        The gain asks what is worth knowing; somebody has to act upon what is known.
+        The information gain explores only: what is known must also be used.
         """
         return (index - self.n_initial) % ((self.settings.exploit or 0) + 1) != 0
 
     def search_rng(self) -> np.random.Generator:
-        """What the search for the next point draws from."""
+        """The random generator of the search for the next point."""
         return self._rng("search")
 
     def _settle(self, u: Array) -> bool:
-        """Strike the pending point u (d,) off, if it is one."""
+        """Whether u (d,) was pending; it no longer is."""
         i = self._index(u)
         if i is not None:
             self._pending.pop(i)
@@ -251,11 +244,11 @@ class Study:
 
     def _index(self, u: Array) -> int | None:
         """Which of the pending points u (d,) is."""
-        near = [i for i, point in enumerate(self._pending) if abs(point - u).max() < SAME]
-        return near[0] if near else None
+        near = (i for i, point in enumerate(self._pending) if abs(point - u).max() < SAME)
+        return next(near, None)
 
     def _note(self, x: Any) -> Array:
-        """x in the cube, (d,), always from x itself; a point with names is remembered as given."""
+        """x in the cube, (d,); a point with names is remembered as given."""
         u = self.space.check(x)
         if self.space.named:
             self._given[u.tobytes()] = self.space.plain_values(x)
@@ -270,11 +263,10 @@ class Study:
     def _rows(self, points: Sequence[Array]) -> Array:
         return np.array(points).reshape(-1, self.space.dim)
 
-    def _rng(self, purpose: Purpose) -> np.random.Generator:
+    def _rng(self, purpose: str) -> np.random.Generator:
         seed = [self.settings.seed, STREAMS[purpose], len(self._values)]
         if purpose == "mcmc":
-            # A posterior is that of the values, whatever is pending or has failed meanwhile.
-            seed.append(0)
+            seed.append(0)  # the posterior depends on the values only
         else:
             seed += [len(self._pending), *([len(self._failed)] if self._failed else [])]
         return np.random.default_rng(seed)

@@ -24,7 +24,7 @@ import numpy as np
 from fitbo.acquisition.baselines import LogExpectedImprovement
 from fitbo.entropy import MM
 from fitbo.problems import Family
-from fitbo.surrogate import RBF
+from fitbo.surrogate.kernel import RBF
 
 
 @dataclass(frozen=True)

@@ -206,8 +206,8 @@ def test_bad_input_is_one_clear_error() -> None:
         (lambda: Settings(etas=2.5), "etas must be a whole number of at least 1, got 2.5"),
         (lambda: Settings(exploit=1.5), "exploit must be a whole number of at least 0, got 1.5"),
         (lambda: Settings(seed=None), "seed must be a whole number of at least 0, got None"),
-        (lambda: Settings(beta=np.inf), "beta must be finite, got inf"),
-        (lambda: Settings(resolution=-1.0), "resolution must not be negative, got -1.0"),
+        (lambda: Settings(beta=np.inf), "beta must be finite and at least 0, got inf"),
+        (lambda: Settings(resolution=-1.0), "resolution must be finite and at least 0, got -1.0"),
         (lambda: fitbo.minimize(bowl, [(0, 1)], n_calls=0), "n_calls must be a whole number"),
         (lambda: fitbo.minimize(bowl, [(0, 1)], y0=[1.0]), "y0 needs x0"),
     ]:

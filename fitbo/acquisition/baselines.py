@@ -1,23 +1,19 @@
 """What a candidate is worth, as a functional of its predictive mixture; larger is better.
 
-=========  ============  ===================================================================
-symbol     shape         meaning
-=========  ============  ===================================================================
-``m, v, w``  (..., M)    means, variances and weights of the predictive mixture; s = sqrt(v)
-``alpha``  (...,)        the value of each candidate
-``best``   float         the value to improve upon, y*: the objective is minimised
-``eta``    (M,)          each hyperparameter sample's own global minimum
-``floor``  (M,)          eta again, for what knows the components to be parabolas; or None
-``gamma``  (..., M)      (m - eta)/s, the standardised height above the minimum
-=========  ============  ===================================================================
+    m, v, w  (..., M)  means, variances and weights of the predictive mixture; s = sqrt(v)
+    alpha    (...,)    the value of each candidate
+    best     float     the value to improve upon, y*: the objective is minimised
+    eta      (M,)      each hyperparameter sample's own global minimum
+    floor    (M,)      eta again, if the components are parabolas; or None
+    gamma    (..., M)  (m - eta)/s, the standardised height above the minimum
 
     acquisition(mixture)                  -> alpha
     acquisition.value_and_grad(mixture)   -> alpha, dalpha/dm, dalpha/dv
 
-so that a surrogate's chain rule, dalpha/dx = sum_j dalpha/dm_j dm_j/dx + dalpha/dv_j dv_j/dx, makes
-any of them differentiable in x. All are marginalised over the same samples: with the exception of
-the confidence bound, which takes the mixture's own moments, and of Thompson's single sample, each
-baseline is the average over j of its value for one component.
+so a surrogate's chain rule, dalpha/dx = sum_j dalpha/dm_j dm_j/dx + dalpha/dv_j dv_j/dx, makes any
+of them differentiable in x. All are marginalised over the same samples: each baseline is the
+average over j of its value for one component, but for the confidence bound, which takes the moments
+of the mixture, and Thompson sampling, which takes a single sample.
 
 [1] Wang, Jegelka, Max-value entropy search for efficient Bayesian optimization, ICML 2017.
 [2] Ament et al., Unexpected improvements to expected improvement for Bayesian optimization,
@@ -33,11 +29,12 @@ from typing import Any
 import numpy as np
 
 from fitbo.acquisition.improvement import log_improvement, probability
-from fitbo.acquisition.information import Acquisition, InformationGain, average, information_gain
+from fitbo.acquisition.information import Acquisition, InformationGain, average
 from fitbo.acquisition.normal import truncation_gain
-from fitbo.checks import finite, one_of
+from fitbo.checks import assign, finite, one_of
 from fitbo.entropy.protocol import Gradient
 from fitbo.mixture import Array, Mixture
+from fitbo.shelf import Shelf
 
 
 def _averaged(mixture: Mixture, a: Array, by_m: Array, by_v: Array) -> Gradient:
@@ -45,8 +42,16 @@ def _averaged(mixture: Mixture, a: Array, by_m: Array, by_v: Array) -> Gradient:
     return average(mixture, a), mixture.weights * by_m, mixture.weights * by_v
 
 
+def _per_component(name: str, value: Array, mixture: Mixture) -> Array:
+    """The value, an entry per component or one for all, or an error."""
+    M = mixture.n_components
+    if value.shape not in ((), (M,)):
+        raise ValueError(f"{name} must have shape ({M},), got {value.shape}")
+    return value
+
+
 @dataclass(frozen=True, eq=False)
-class _Improvement:
+class _Improvement(Acquisition):
     """What is measured against the value to improve upon.
 
     With a ``floor`` (M,), the components are parabolas f = floor + g^2/2, given by their moments;
@@ -60,19 +65,11 @@ class _Improvement:
         finite("best", self.best)
         if self.floor is not None:
             finite("floor", self.floor)
-            object.__setattr__(self, "floor", np.array(self.floor, dtype=np.float64))
-
-    def __call__(self, mixture: Mixture) -> Array:
-        return self.value_and_grad(mixture)[0]
-
-    def value_and_grad(self, mixture: Mixture) -> Gradient:
-        raise NotImplementedError
+            assign(self, floor=np.array(self.floor, dtype=np.float64))
 
     def _of_components(self, what: Callable[..., Gradient], mixture: Mixture) -> Gradient:
-        M = mixture.n_components
-        if self.floor is not None and self.floor.shape not in ((), (M,)):
-            raise ValueError(f"floor must have shape ({M},), got {self.floor.shape}")
-        return what(mixture.means, mixture.variances, self.best, self.floor)
+        floor = None if self.floor is None else _per_component("floor", self.floor, mixture)
+        return what(mixture.means, mixture.variances, self.best, floor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,19 +108,17 @@ class ProbabilityOfImprovement(_Improvement):
 
 @dataclass(frozen=True)
 class LowerConfidenceBound:
-    """``-(mu - sqrt(beta) sigma)`` with mu and sigma the mixture's own mean and deviation.
+    """``-(mu - sqrt(beta) sigma)`` with mu and sigma the mixture's mean and standard deviation.
 
-    Of the mixture and not averaged over its components, so that samples which disagree count as
-    uncertainty: sigma^2 = sum_j w_j (v_j + (m_j - mu)^2), whose derivative in m_j is
+    Of the mixture and not averaged over its components, so that disagreement between samples counts
+    as uncertainty: sigma^2 = sum_j w_j (v_j + (m_j - mu)^2), whose derivative in m_j is
     2 w_j (m_j - mu) because the m_j average to mu.
     """
 
     beta: float = 4.0
 
     def __post_init__(self) -> None:
-        finite("beta", self.beta)
-        if self.beta < 0:
-            raise ValueError(f"beta must be non-negative, got {self.beta}")
+        finite("beta", self.beta, least=0)
 
     def __call__(self, mixture: Mixture) -> Array:
         return np.sqrt(self.beta * mixture.variance) - mixture.mean
@@ -135,8 +130,8 @@ class LowerConfidenceBound:
 
 
 @dataclass(frozen=True, eq=False)
-class MaxValueEntropySearch:
-    """MES [1] for minimisation, each sample j with its own minimum eta_j (a scalar serves all).
+class MaxValueEntropySearch(Acquisition):
+    """MES [1] for minimisation, each sample j with its own minimum eta_j (or one for all).
 
     To learn that the minimum is eta is to learn that y > eta. A Gaussian truncated to (eta, inf)
     keeps the mass Phi(gamma) and has entropy log(sqrt(2 pi e) s Phi) - gamma phi/(2 Phi), so that
@@ -152,36 +147,28 @@ class MaxValueEntropySearch:
 
     def __post_init__(self) -> None:
         finite("eta", self.eta)
-        object.__setattr__(self, "eta", np.array(self.eta, dtype=np.float64))
-
-    def __call__(self, mixture: Mixture) -> Array:
-        return self.value_and_grad(mixture)[0]
+        assign(self, eta=np.array(self.eta, dtype=np.float64))
 
     def value_and_grad(self, mixture: Mixture) -> Gradient:
-        m, s = mixture.means, mixture.deviations
-        if self.eta.shape not in ((), m.shape[-1:]):
-            raise ValueError(f"eta must have shape ({m.shape[-1]},), got {self.eta.shape}")
-        gamma = (m - self.eta) / s
+        s = mixture.deviations
+        gamma = (mixture.means - _per_component("eta", self.eta, mixture)) / s
         a, slope = truncation_gain(gamma)
         return _averaged(mixture, a, slope / s, -gamma * slope / (2 * s * s))
 
 
 @dataclass(frozen=True, eq=False)
-class Thompson:
-    """``-m_j`` for one sample j, drawn by its weight when the object is made and kept since.
+class Thompson(Acquisition):
+    """``-m_j`` for one sample j, drawn by its weight when the object is made.
 
-    It is Thompson sampling of the hyperparameters: the function drawn is the predictive mean given
-    sample j, since the path of a process is no functional of its marginal mixtures.
+    This is Thompson sampling of the hyperparameters: the function drawn is the predictive mean
+    given sample j, because the path of a process is not a functional of its marginal mixtures.
     """
 
     rng: np.random.Generator = field(repr=False)
     _uniform: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_uniform", self.rng.random())
-
-    def __call__(self, mixture: Mixture) -> Array:
-        return self.value_and_grad(mixture)[0]
+        assign(self, _uniform=self.rng.random())
 
     def value_and_grad(self, mixture: Mixture) -> Gradient:
         edges = np.cumsum(mixture.weights, axis=-1)
@@ -192,34 +179,34 @@ class Thompson:
 
 
 @dataclass(frozen=True)
-class Random:
-    """Nothing to choose by: zero everywhere, so the first of the random candidates is taken."""
-
-    def __call__(self, mixture: Mixture) -> Array:
-        return np.zeros(mixture.batch_shape)
+class Random(Acquisition):
+    """Zero everywhere, so that the first of the random candidates is taken."""
 
     def value_and_grad(self, mixture: Mixture) -> Gradient:
         zeros = np.zeros_like(mixture.means)
-        return self(mixture), zeros, zeros.copy()
+        return np.zeros(mixture.batch_shape), zeros, zeros.copy()
 
 
-ACQUISITIONS: dict[str, Callable[..., Acquisition]] = {
-    "fitbo": InformationGain,
-    "ei": ExpectedImprovement,
-    "logei": LogExpectedImprovement,
-    "pi": ProbabilityOfImprovement,
-    "lcb": LowerConfidenceBound,
-    "mes": MaxValueEntropySearch,
-    "thompson": Thompson,
-    "random": Random,
-}
+ACQUISITIONS: Shelf[Callable[..., Acquisition]] = Shelf(
+    "fitbo.acquisitions",
+    {
+        "fitbo": InformationGain,
+        "ei": ExpectedImprovement,
+        "logei": LogExpectedImprovement,
+        "pi": ProbabilityOfImprovement,
+        "lcb": LowerConfidenceBound,
+        "mes": MaxValueEntropySearch,
+        "thompson": Thompson,
+        "random": Random,
+    },
+)
 
 
 def acquisition(name: str, **facts: Any) -> Acquisition:
-    """The named acquisition, made from those of the ``facts`` that it asks for.
+    """The named acquisition function, made from those of the ``facts`` that it needs.
 
     ``acquisition(name, entropy="memel", per_theta=1, best=y.min(), eta=eta, floor=eta, beta=4.0,
-    rng=rng)`` makes any one.
+    rng=rng)`` makes any of them.
     """
     one_of("acquisition", name, ACQUISITIONS)
     kind: Any = ACQUISITIONS[name]
@@ -228,19 +215,3 @@ def acquisition(name: str, **facts: Any) -> Acquisition:
     if missing:
         raise ValueError(f"acquisition {name!r} needs {', '.join(missing)}, got {sorted(facts)}")
     return kind(**{f.name: facts[f.name] for f in asked if f.name in facts})
-
-
-__all__ = [
-    "ACQUISITIONS",
-    "Acquisition",
-    "ExpectedImprovement",
-    "InformationGain",
-    "LogExpectedImprovement",
-    "LowerConfidenceBound",
-    "MaxValueEntropySearch",
-    "ProbabilityOfImprovement",
-    "Random",
-    "Thompson",
-    "acquisition",
-    "information_gain",
-]

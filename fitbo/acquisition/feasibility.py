@@ -1,38 +1,33 @@
-"""How likely an evaluation is to succeed, from where others did and did not.
+"""The probability that an evaluation succeeds, from where others succeeded and failed.
 
-=============  ============  =================================================================
-symbol         shape         meaning
-=============  ============  =================================================================
-``t``          (n,)          +1 where an evaluation gave a value, -1 where it failed
-``h``          (S, n)        the latent function of each hypothesis s, P(success) = Phi(h)
-``q``          (G, dim)      1/lengthscale^2 of each component of the covariances
-``A``          (S, G)        the components' variances under each hypothesis
-``w``          (S,)          the hypotheses' posterior weights
-``W``          (S, n)        -d^2 log Phi(t h)/dh^2 at the mode
-=============  ============  =================================================================
+    t  (n,)      +1 where an evaluation gave a value, -1 where it failed
+    h  (S, n)    the latent function of each hypothesis s, P(success) = Phi(h)
+    q  (G, dim)  1/lengthscale^2 of each component of the covariances
+    A  (S, G)    the components' variances under each hypothesis
+    w  (S,)      the hypotheses' posterior weights
+    W  (S, n)    -d^2 log Phi(t h)/dh^2 at the mode
 
     h_s ~ GP(MEAN, k_s),   k_s(u, v) = MEAN_VARIANCE + sum_g A_sg exp(-sum_i q_gi (u_i - v_i)^2/2)
 
-A failure says nothing of the objective's value, so it never enters the objective's process; this is
-a classifier of its own, Gaussian processes with a probit likelihood by Laplace's approximation [1,
-algorithms 3.1 and 3.2]. What makes evaluations fail is not known beforehand: chance alone (a flaky
-machine), one parameter beyond a limit, or a region. So a few hypotheses are weighed by their
-evidence and averaged: a constant; every parameter on its own, at two lengthscales; their sum, for
-several limits of which each suffices; every pair's sum; and all in one distance, at three. There is
-nothing to optimise or to draw: the same data give the same weights to the bit.
-A flaky machine leaves the constant ahead, and then the search goes on as if nothing had happened.
+A failure says nothing about the objective's value, so it never enters the objective's process. This
+is a separate classifier: Gaussian processes with a probit likelihood by Laplace's approximation
+[1, algorithms 3.1 and 3.2]. The cause of failures is not known beforehand: chance (a flaky
+machine), one parameter beyond a limit, or a region. So a few hypotheses are weighted by their
+evidence and averaged: a constant; every parameter by itself, at two lengthscales; their sum, for
+several limits of which each suffices; every pair's sum; and all in one distance, at three. Nothing
+is optimised or drawn: the same data give the same weights to the bit. With a flaky machine the
+constant leads, and the search goes on as if nothing had happened.
 
-The acquisition is multiplied by P(success): an evaluation that fails teaches nothing of the
-minimum, so that the product is the information *expected*, and for EI and PI the improvement
-expected. A logarithm gets log P added. What has no natural zero (a confidence bound, a sample's
-mean) is measured from the best value told, and a negative worth is multiplied by 2 - P instead.
+The acquisition function is multiplied by P(success): a failed evaluation teaches nothing about the
+minimum, so the product is the *expected* information, and for EI and PI the expected improvement. A
+logarithm gets log P added. What has no natural zero (a confidence bound, a sample's mean) is
+measured from the best value told, and a negative worth is multiplied by 2 - P instead.
 
 [1] Rasmussen, Williams, Gaussian processes for machine learning, 2006.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -41,21 +36,19 @@ from scipy.special import log_ndtr, ndtr
 
 from fitbo.acquisition.normal import phi
 from fitbo.mixture import LOG_2PI, Array
-from fitbo.space import Space
+from fitbo.space import Differentiable, Space
+from fitbo.surrogate.gp import blocks
 
 MEAN, MEAN_VARIANCE = 1.0, 1.0  # before any data P(success) = Phi(1/sqrt(2)) = 0.76
 SIGNAL = 9.0  # of h: a limit turns P from 0.999 to 0.001 within a lengthscale
 ALONE = (0.15, 0.5)  # lengthscales of one parameter that decides by itself
 TOGETHER = (0.1, 0.25, 0.6)  # of all of them, times the square root of their number
-# Pairs are hypotheses of up to so many parameters and data. They are the most numerous, and with
-# more data the sum over all parameters tells by itself which of them matter.
+# Pairs are hypotheses for up to so many parameters and data. They are the most numerous, and with
+# more data the sum over all parameters shows which of them matter.
 MOST_PAIRED, MOST_DATA_PAIRED = 8, 120
 NEGLIGIBLE = 1e-3  # weight below which a hypothesis is left out of predictions
 NEWTON_STEPS, NEWTON_TOLERANCE = 50, 1e-10
 BLOCK = 256  # candidates at once
-
-Value = Callable[[Array], Array]
-ValueAndGrad = Callable[[Array], tuple[Array, Array]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,36 +66,34 @@ class Success:
     R: Array
 
     def __call__(self, U: Array) -> Array:
-        parts = [U[i : i + BLOCK] for i in range(0, len(U), BLOCK)]
-        return np.concatenate([np.empty(0), *(self._block(part, False)[0] for part in parts)])
+        return self._evaluate(U, gradient=False)[0]
 
     def value_and_grad(self, U: Array) -> tuple[Array, Array]:
         """P (B,) and dP/du (B, dim)."""
-        value, gradient = np.empty(len(U)), np.empty(U.shape)
-        for start in range(0, len(U), BLOCK):
-            rows = slice(start, start + BLOCK)
-            value[rows], gradient[rows] = self._block(U[rows], True)
-        return value, gradient
+        return self._evaluate(U, gradient=True)
 
-    def _block(self, U: Array, gradient: bool) -> tuple[Array, Array]:
-        step = U[:, None] - self.U  # (B, n, dim)
-        rho = _correlation(self.precisions, step)  # (G, B, n)
-        k = np.tensordot(self.amplitudes, rho, 1) + MEAN_VARIANCE  # (S, B, n)
-        kR = k @ self.R
-        m = MEAN + (k @ self.a[:, :, None])[:, :, 0]
-        prior = self.amplitudes.sum(1)[:, None] + MEAN_VARIANCE
-        spread = np.sqrt(1 + np.maximum(prior - np.vecdot(kR, k), 0.0))
-        z = m / spread
-        value = self.weights @ ndtr(z)
-        if not gradient:
-            return value, np.empty((0, 0))
-        # dz = sum_n c_n dk_n with c = a/spread + m kR/spread^3, and dk_n = -sum_g A_g rho_gn q_g
-        # (u - u_n); the hypotheses differ in c and A only, so their sum over s comes first.
-        density = self.weights[:, None] * phi(z)
-        c = self.a[:, None] / spread[:, :, None] + (m / spread**3)[:, :, None] * kR
-        mixed = np.einsum("sb,sbn,sg->gbn", density, c, self.amplitudes)
-        pull = np.einsum("gbn,bnd->gbd", mixed * rho, step)
-        return value, -np.einsum("gbd,gd->bd", pull, self.precisions)
+    def _evaluate(self, U: Array, gradient: bool) -> tuple[Array, Array]:
+        value, slope = np.empty(len(U)), np.zeros(U.shape)
+        for rows in blocks(len(U), BLOCK):
+            step = U[rows, None] - self.U  # (B, n, dim)
+            rho = _correlation(self.precisions, step)  # (G, B, n)
+            k = np.tensordot(self.amplitudes, rho, 1) + MEAN_VARIANCE  # (S, B, n)
+            kR = k @ self.R
+            m = MEAN + (k @ self.a[:, :, None])[:, :, 0]
+            prior = self.amplitudes.sum(1)[:, None] + MEAN_VARIANCE
+            spread = np.sqrt(1 + np.maximum(prior - np.vecdot(kR, k), 0.0))
+            z = m / spread
+            value[rows] = self.weights @ ndtr(z)
+            if not gradient:
+                continue
+            # dz = sum_n c_n dk_n with c = a/spread + m kR/spread^3, and dk_n = -sum_g A_g rho_gn
+            # q_g (u - u_n); the hypotheses differ in c and A only, so their sum comes first.
+            density = self.weights[:, None] * phi(z)
+            c = self.a[:, None] / spread[:, :, None] + (m / spread**3)[:, :, None] * kR
+            mixed = np.einsum("sb,sbn,sg->gbn", density, c, self.amplitudes)
+            pull = np.einsum("gbn,bnd->gbd", mixed * rho, step)
+            slope[rows] = -np.einsum("gbd,gd->bd", pull, self.precisions)
+        return value, slope
 
 
 def learn(space: Space, succeeded: Array, failed: Array) -> Success:
@@ -117,7 +108,7 @@ def learn(space: Space, succeeded: Array, failed: Array) -> Success:
     kept = weights >= NEGLIGIBLE
     weights = weights[kept] / weights[kept].sum()
     used = A[kept].any(0)
-    used[0] = True  # a component at least, if of no variance
+    used[0] = True  # at least one component, if only of no variance
     return Success(U, q[used], A[kept][:, used], weights, a[kept], R[kept])
 
 
@@ -146,26 +137,26 @@ def laplace(K: Array, t: Array) -> tuple[Array, Array, Array]:
 
     ``log Z = -a.(h - MEAN)/2 + sum_i log Phi(t_i h_i) - log det(1 + W^1/2 K W^1/2)/2``
     """
-    S, n = K.shape[:2]
-    h = np.full((S, n), MEAN)
-    for _ in range(NEWTON_STEPS):
+
+    def expanded(h: Array) -> tuple[Array, Array, Array, Array]:
+        """Slope of the log-likelihood, W and its root (S, n), B = 1 + W^1/2 K W^1/2 (S, n, n)."""
         slope, W = _likelihood(t * h)
-        slope = slope * t
         root = np.sqrt(W)
-        B = np.eye(n) + root[:, :, None] * K * root[:, None]
+        return slope * t, W, root, np.eye(len(t)) + root[:, :, None] * K * root[:, None]
+
+    def times(matrix: Array, vector: Array) -> Array:
+        return (matrix @ vector[:, :, None])[:, :, 0]
+
+    h = np.full(K.shape[:2], MEAN)
+    for _ in range(NEWTON_STEPS):  # algorithm 3.1
+        slope, W, root, B = expanded(h)
         b = W * (h - MEAN) + slope
-        Kb = (K @ b[:, :, None])[:, :, 0]
-        a = b - root * np.linalg.solve(B, (root * Kb)[:, :, None])[:, :, 0]
-        new = MEAN + (K @ a[:, :, None])[:, :, 0]
-        moved = abs(new - h).max()
-        h = new
-        if moved < NEWTON_TOLERANCE:
+        a = b - root * np.linalg.solve(B, (root * times(K, b))[:, :, None])[:, :, 0]
+        before, h = h, MEAN + times(K, a)
+        if abs(h - before).max() < NEWTON_TOLERANCE:
             break
-    slope, W = _likelihood(t * h)
-    root = np.sqrt(W)
-    B = np.eye(n) + root[:, :, None] * K * root[:, None]
+    a, _, root, B = expanded(h)
     R = root[:, :, None] * np.linalg.inv(B) * root[:, None]
-    a = slope * t
     fitted = log_ndtr(t * h).sum(1) - 0.5 * np.vecdot(a, h - MEAN)
     return a, R, fitted - 0.5 * np.linalg.slogdet(B)[1]
 
@@ -184,18 +175,17 @@ def _correlation(precisions: Array, step: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """A worth, times the probability that there will be one.
+    """A worth, weighted by the probability of success.
 
-    ``reference`` is the worth of learning nothing; None when the worth is a logarithm.
+    ``reference`` is the worth of learning nothing; None if the worth is a logarithm.
     """
 
-    value: Value
-    with_grad: ValueAndGrad
+    worth: Differentiable
     success: Success
     reference: float | None = 0.0
 
     def __call__(self, U: Array) -> Array:
-        value, p = self.value(U), self.success(U)
+        value, p = self.worth(U), self.success(U)
         if self.reference is None:
             return value + np.log(p)
         gain = value - self.reference
@@ -203,19 +193,18 @@ class Weighted:
 
     def value_and_grad(self, U: Array) -> tuple[Array, Array]:
         """(B,) and (B, dim)."""
-        value, slope = self.with_grad(U)
+        value, slope = self.worth.value_and_grad(U)
         p, dp = self.success.value_and_grad(U)
         if self.reference is None:
             return value + np.log(p), slope + dp / p[:, None]
-        gain = (value - self.reference)[:, None]
-        up = gain > 0
-        p = p[:, None]
-        weighted = slope * np.where(up, p, 2 - p) + gain * np.where(up, dp, -dp)
-        return self.reference + (gain * np.where(up, p, 2 - p))[:, 0], weighted
+        gain = value - self.reference
+        factor = np.where(gain > 0, p, 2 - p)
+        by_p = np.where(gain > 0, gain, -gain)
+        return self.reference + gain * factor, slope * factor[:, None] + by_p[:, None] * dp
 
 
 def reference_of(acquisition: str, best: float) -> float | None:
-    """What an acquisition is worth where nothing is learnt; see the head of this module."""
+    """The value of an acquisition function where nothing is learnt; see the head of this module."""
     if acquisition == "logei":
         return None
     return -best if acquisition in ("lcb", "thompson") else 0.0

@@ -1,19 +1,15 @@
-"""How much a Gaussian, or a parabola of one, is expected to fall below a value, and how probably.
+"""The expected improvement of a Gaussian f, or of a parabola of one, and its probability.
 
-==========  ===========  ====================================================================
-symbol      shape        meaning
-==========  ===========  ====================================================================
-``mean``    (..., M)     E f of each component
-``var``     (..., M)     its variance, B below
-``best``    float        the value to improve upon
-``floor``   (..., M)     eta, which f = eta + g^2/2 cannot pass
-``m, v``    (..., M)     g ~ N(m, v), s = sqrt(v)
-``c``       (..., M)     sqrt(2 (best - eta)): f improves where |g| < c
-==========  ===========  ====================================================================
+    mean   (..., M)  E f of each component
+    var    (..., M)  its variance, B below
+    best   float     the value to improve upon
+    floor  (..., M)  eta, the lower bound of f = eta + g^2/2
+    m, v   (..., M)  g ~ N(m, v), s = sqrt(v)
+    c      (..., M)  sqrt(2 (best - eta)): f improves where |g| < c
 
-Of a Gaussian f it is s h(z) with z = (best - mean)/s (h and k as in ``normal``). But a Gaussian of
-large variance reaches far below eta, where f cannot be: candidates in unknown corners look better
-than they are. With a floor it is, without approximation,
+For a Gaussian f it is s h(z) with z = (best - mean)/s (h and k as in ``normal``). But a Gaussian of
+large variance reaches far below eta, so candidates in unknown corners look better than they are.
+With a floor it is, without approximation,
 
     I = E max(best - f, 0) = 1/2 int_{-c}^{c} (c^2 - g^2) N(g; m, v) dg
       = c s (h_1 + h_2) - v (k_1 - k_2)/2,            at z_1 = (c - m)/s, z_2 = -(c + m)/s,
@@ -28,11 +24,10 @@ The probability that f improves is that of the window,
 
     P = Phi_1 - Phi_2,   dP/dm = (phi_2 - phi_1)/s,   dP/dv = (z_2 phi_2 - z_1 phi_1)/(2 v),
 
-which vanishes as v grows, where a Gaussian of the same moments keeps a quarter.
+which vanishes as v grows, where that of a Gaussian with the same moments tends to a quarter.
 
-Moment matching lost nothing, for m^2 and v can be had back from a = mean - eta = (m^2 + v)/2 and
-B = m^2 v + v^2/2:  m^2 = sqrt(4 a^2 - 2 B),  v = 2 a - m^2. (Of f: with noise added to B it is no
-parabola's.)
+Moment matching loses nothing: a = mean - eta = (m^2 + v)/2 and B = m^2 v + v^2/2 give back
+m^2 = sqrt(4 a^2 - 2 B) and v = 2 a - m^2. (For the moments of f; with noise in B they would not.)
 """
 
 from __future__ import annotations
@@ -45,10 +40,10 @@ from fitbo.entropy.protocol import Gradient
 from fitbo.mixture import LOG_2PI, Array
 
 # Of e max(1, u). Here the expansion's next term is 1e-9, and the formula errs by less than 1e-6 in
-# log I, for u > 100 by more; but there log I < -5000, and nobody looks at such a point.
+# log I, for u > 100 by more; but there log I < -5000, and such a point is never chosen.
 NARROW = 0.02
-LEAST_SQUARE = 1e-6  # of m^2 beside a: where m vanishes, so do derivatives by which one divides
-LEAST_GAP = 1e-12  # of best - eta: a sample may have its minimum above what is to be improved upon
+LEAST_SQUARE = 1e-6  # of m^2 against a: the derivatives are divided by m
+LEAST_GAP = 1e-12  # of best - eta: a sample's minimum may lie above the value to improve upon
 
 
 def log_improvement(mean: Array, var: Array, best: float, floor: Array | None = None) -> Gradient:
@@ -81,7 +76,7 @@ def _parabola(
     mean: Array, var: Array, best: float, floor: Array
 ) -> tuple[Array, Array, Array, Array]:
     """a, m^2, v and c^2 from the moments of f."""
-    a = np.maximum(mean - floor, LEAST_GAP)  # positive, but for rounding beside a far eta
+    a = np.maximum(mean - floor, LEAST_GAP)  # positive but for rounding, if eta is far below
     m2 = np.sqrt(np.maximum(4 * a * a - 2 * var, (LEAST_SQUARE * a) ** 2))
     v = 2 * var / (2 * a + m2)
     c2 = 2 * np.maximum(best - floor, LEAST_GAP)
@@ -89,10 +84,7 @@ def _parabola(
 
 
 def _by_moments(a: Array, m2: Array, by_m2: Array, by_v: Array) -> tuple[Array, Array]:
-    """Derivatives in m^2 and v, as those in mean and var.
-
-    dm^2/da = 4 a/m^2 and dm^2/dB = -1/m^2; v = 2 a - m^2.
-    """
+    """Derivatives in m^2 and v to those in mean and var: dm^2/da = 4 a/m^2, dm^2/dB = -1/m^2."""
     return 2 * by_v + (by_m2 - by_v) * (4 * a / m2), (by_v - by_m2) / m2
 
 

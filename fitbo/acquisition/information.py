@@ -1,31 +1,26 @@
 """The information gain of an evaluation: about the minimum, not about all that is unknown.
 
-==========  ===========  ====================================================================
-symbol      shape        meaning
-==========  ===========  ====================================================================
-``m, v``    (..., M)     means and variances of the predictive mixture; s = sqrt(v)
-``K``       int          values of eta for each theta; the components of a theta are neighbours
-``T``       int          thetas, M = T K
-``mu, sd``  (..., T)     mean and deviation of y given theta: of K components
-``u``       (..., M)     a component seen from its theta: mean (m - mu)/sd, variance v/sd^2
-==========  ===========  ====================================================================
+    m, v    (..., M)  means and variances of the predictive mixture; s = sqrt(v)
+    K, T    int       values of eta for each theta, which are neighbours; thetas, M = T K
+    mu, sd  (..., T)  mean and standard deviation of y given theta: of K components
+    u       (..., M)  a component seen from its theta: mean (m - mu)/sd, variance v/sd^2
 
-FITBO's acquisition [1] is what y tells about which sample is true,
+FITBO's acquisition function [1] is what y tells about which sample is true,
 
     I(y; theta, eta) = H[y] - E H[y | theta, eta] = I(y; theta) + E_theta I(y; eta | theta),
 
-where theta are the kernel's parameters and eta the minimum. Only the second term is about the
-minimum; the first sends evaluations to wherever lengthscales disagree, for ever. It can be left
-out when every theta comes with several eta:
+with theta the kernel's parameters and eta the minimum. Only the second term is about the minimum;
+the first sends evaluations wherever lengthscales disagree, without end. It can be left out if every
+theta comes with several eta:
 
     alpha = E_theta H[y | theta] - E H[y | theta, eta].
 
-That is one mixture entropy for each theta. But H[y | theta] = log sd + H[u | theta], and the
-standardised mixtures of different theta have much the same shape, so they are pooled:
+That is one mixture entropy per theta. But H[y | theta] = log sd + H[u | theta], and the
+standardised mixtures of different theta have nearly the same shape, so they are pooled:
 
     alpha = H[u] + E log sd - E log(2 pi e v)/2,        H[u] >= E_theta H[u | theta].
 
-One mixture entropy for each candidate as before, by any backend; what is left of I(y; theta) is
+This is one mixture entropy per candidate as before, by any backend; what is left of I(y; theta) is
 what the shape alone tells. With moment matching H[u] = log(2 pi e)/2 and the pooling is exact. With
 K = 1 alpha is FITBO's own.
 
@@ -40,6 +35,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from fitbo.checks import assign, whole
 from fitbo.entropy import Entropy, backend
 from fitbo.entropy.protocol import Gradient
 from fitbo.mixture import LOG_2PI, Array, Mixture
@@ -53,7 +49,7 @@ class Acquisition(Protocol):
 
     def __call__(self, mixture: Mixture) -> Array:
         """alpha, (...,)."""
-        ...
+        return self.value_and_grad(mixture)[0]
 
     def value_and_grad(self, mixture: Mixture) -> Gradient:
         """alpha (...,), dalpha/dmeans (..., M), dalpha/dvariances (..., M)."""
@@ -71,8 +67,8 @@ def information_gain(
 class InformationGain:
     """What y tells about eta given theta, with ``per_theta`` = K values of eta for each theta.
 
-    Not negative in truth; an approximate entropy may err by its own error. With K > 1 the weights
-    must be equal, as those of samples are.
+    Non-negative, up to the error of an approximate entropy. With K > 1 the weights must be equal,
+    as those of samples are.
     """
 
     entropy: str | Entropy | Callable[[Mixture], Array] = "memel"
@@ -80,9 +76,8 @@ class InformationGain:
     _entropy: Entropy = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_entropy", backend(self.entropy))
-        if self.per_theta < 1:
-            raise ValueError(f"per_theta must be at least 1, got {self.per_theta}")
+        whole("per_theta", self.per_theta, least=1)
+        assign(self, _entropy=backend(self.entropy))
 
     def __call__(self, mixture: Mixture) -> Array:
         if self.per_theta == 1:
@@ -111,7 +106,7 @@ class InformationGain:
     def _from_theta(self, mixture: Mixture) -> tuple[Array, Array, Array]:
         """Means and variances of the u (..., M), and sd (..., T)."""
         if np.ptp(mixture.weights) > EQUAL:
-            raise ValueError(f"with per_theta = {self.per_theta} the weights must be equal")
+            raise ValueError(f"the weights must be equal with per_theta = {self.per_theta}")
         means, variances = self._grouped(mixture.means), self._grouped(mixture.variances)
         mu = means.mean(-1)
         offset = means - mu[..., None]

@@ -1,21 +1,17 @@
-"""The normal law where it underflows: what improvement and truncation need of it.
+"""The normal distribution where it underflows, as improvement and truncation need it.
 
-==========  =================================================================================
-symbol      meaning
-==========  =================================================================================
-phi, Phi    density and distribution of x ~ N(0, 1)
-``h(z)``    phi(z) + z Phi(z) = E max(z + x, 0)
-``k(z)``    (1 + z^2) Phi(z) + z phi(z) = E max(z + x, 0)^2
-``R(t)``    Phi(-t)/phi(t), Mills' ratio
-``q(t)``    1 - t R(t)
-==========  =================================================================================
+    phi, Phi  density and distribution of x ~ N(0, 1)
+    h(z)      phi(z) + z Phi(z) = E max(z + x, 0)
+    k(z)      (1 + z^2) Phi(z) + z phi(z) = E max(z + x, 0)^2
+    R(t)      Phi(-t)/phi(t), Mills' ratio
+    q(t)      1 - t R(t)
 
 In the tail, z = -t,
 
     h(-t) = phi(t) q(t),            q = 1/t^2 - 3/t^4 + 15/t^6 - ...
     k(-t) = phi(t) (R - t q),       R - t q = 2/t^3 - 12/t^5 + 90/t^7 - ...
 
-so that with phi taken out all stay finite where they themselves are zero in floating point.
+so that, divided by phi, all stay finite where they themselves are zero in floating point.
 """
 
 from __future__ import annotations
@@ -29,7 +25,7 @@ from fitbo.mixture import LOG_2PI, Array
 
 SERIES_FROM = 25.0  # beyond, 1 - t R(t) cancels more than its series errs: both below 1e-13
 SECOND_FROM = 14.0  # for R - t q, which cancels once more: both below 1e-11
-SERIES_TERMS = 9
+ORDERS = range(9, 0, -1)  # of the terms of the series, from the last
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +40,7 @@ class Scaled:
 
 
 def scaled(z: Array) -> Scaled:
-    """All of them, each where it is computed without cancellation."""
+    """All of them, each computed without cancellation."""
     tail = z < -1
     t = np.maximum(-z, 1.0)
     R, q = mills(t)
@@ -60,32 +56,37 @@ def scaled(z: Array) -> Scaled:
 
 
 def phi(z: Array) -> Array:
-    """The density."""
+    """The standard normal density."""
     return np.exp(-0.5 * (z * z + LOG_2PI))
 
 
 def mills(t: Array) -> tuple[Array, Array]:
     """R(t) and q(t) for t >= 0, to a relative 1e-13 each."""
     R = np.sqrt(np.pi / 2) * erfcx(t / np.sqrt(2))
-    if not (t >= SERIES_FROM).any():
-        return R, 1 - t * R
-    u = 1 / np.maximum(t, SERIES_FROM) ** 2
-    series = np.ones_like(t)
-    for n in range(SERIES_TERMS, 0, -1):
-        series = 1 - (2 * n + 1) * u * series
-    return R, np.where(t < SERIES_FROM, 1 - t * R, u * series)
+    q = 1 - t * R
+    if (t >= SERIES_FROM).any():
+        u = 1 / np.maximum(t, SERIES_FROM) ** 2
+        q = np.where(t < SERIES_FROM, q, u * _series(u, [2 * n + 1 for n in ORDERS]))
+    return R, q
 
 
 def _second(t: Array, R: Array, q: Array) -> Array:
     """R - t q."""
-    if not (t >= SECOND_FROM).any():
-        return R - t * q
-    far = np.maximum(t, SECOND_FROM)
-    u = 1 / far**2
-    series = np.ones_like(t)
-    for n in range(SERIES_TERMS, 0, -1):
-        series = 1 - (n + 1) * (2 * n + 1) / n * u * series
-    return np.where(t < SECOND_FROM, R - t * q, 2 * series * u / far)
+    second = R - t * q
+    if (t >= SECOND_FROM).any():
+        far = np.maximum(t, SECOND_FROM)
+        u = 1 / far**2
+        series = _series(u, [(n + 1) * (2 * n + 1) / n for n in ORDERS])
+        second = np.where(t < SECOND_FROM, second, 2 * series * u / far)
+    return second
+
+
+def _series(u: Array, ratios: list[float]) -> Array:
+    """``1 - r_1 u (1 - r_2 u (1 - ...))``, the ratios of successive terms from the last."""
+    total = np.ones_like(u)
+    for ratio in ratios:
+        total = 1 - ratio * u * total
+    return total
 
 
 def truncation_gain(gamma: Array) -> tuple[Array, Array]:

@@ -117,11 +117,14 @@ class Surrogate:
         check(self)
         if self.kernel is None:
             object.__setattr__(self, "kernel", DEFAULT_KERNELS[self.kind])
-        if self.kind == "batched" and self.kernel not in KERNELS:
-            raise ValueError(
-                f"kernel must be one of {', '.join(KERNELS)} (or an expression with kind: gpy), "
-                f"got {decode.shown(self.kernel)}{decode.nearest(str(self.kernel), KERNELS)}"
-            )
+        if self.kind == "batched":
+            if self.kernel not in KERNELS:
+                raise ValueError(
+                    f"kernel must be one of {', '.join(KERNELS)} (or an expression with kind: "
+                    f"gpy), got {decode.shown(self.kernel)}"
+                    f"{decode.nearest(str(self.kernel), KERNELS)}"
+                )
+            _ = KERNELS[str(self.kernel)]  # a package that adds it may be broken
         if self.kind == "gpy":
             from fitbo.surrogate.gpy import kernel_from  # GPy takes two seconds to import
 
@@ -199,6 +202,7 @@ class MethodConfig:
 
     def __post_init__(self) -> None:
         check(self)
+        _ = ACQUISITIONS[self.acquisition]  # a package that adds it may be broken
         for name, owner, usual in (
             ("entropy", "fitbo", EntropyConfig()),
             ("resolution", "fitbo", None),

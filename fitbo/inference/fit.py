@@ -3,8 +3,8 @@
 samples   = sample(log_posterior(data), start, rng)
 surrogate = condition(data, samples)
 
-The sampler moves theta and eta together. What it says of theta is kept; eta, of which the
-acquisition needs several values for each theta, is taken anew from its posterior given theta.
+The sampler moves theta and eta together. Its thetas are kept; eta, of which the acquisition needs
+several values for each theta, is taken anew from its posterior given theta.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from fitbo.surrogate import Parabola, Standardiser, named_surrogate
 
 WALKERS = 100  # at least, and three for each parameter
 WALKERS_PER_PARAMETER = 3
-COLD_BURN_IN = 20  # steps at least, from the prior
+COLD_BURN_IN = 20  # steps at least, if started from the prior
 COLD_THIN = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """The posterior given n values: where they are in the cube, samples, surrogate, scale of y."""
+    """The posterior given y (n,) at X (n, d) in the cube: scale of y, samples, surrogate."""
 
     X: Array
     y: Array
@@ -38,7 +38,7 @@ class Fit:
 
     @property
     def n(self) -> int:
-        """How many values it knows."""
+        """The number of values."""
         return len(self.y)
 
     @property
@@ -50,21 +50,21 @@ class Fit:
 def fit(
     X: Array, y: Array, settings: Settings, ensemble: Ensemble | None, rng: np.random.Generator
 ) -> Fit:
-    """The posterior given X (n, d) in the cube and y (n,), warm from the last one's ensemble."""
+    """The posterior given X (n, d) in the cube and y (n,), started from the last ensemble."""
     started = time.perf_counter()
     model = named_surrogate(settings.surrogate)
     scale = Standardiser.fit(y)
     z = scale(y)
     density = model.LogPosterior(X, z, kernel=settings.kernel_name)
-    etas = settings.etas or 1
-    thetas = -(-settings.n_samples // etas)
+    thetas = -(-settings.n_samples // (settings.etas or 1))
     walkers = max(WALKERS, thetas, WALKERS_PER_PARAMETER * density.n_parameters)
     walkers += walkers % 2
-    shape = (walkers, density.n_parameters)
-    warm = ensemble is not None and ensemble.log_theta.shape == shape
+    if ensemble is not None and ensemble.log_theta.shape != (walkers, density.n_parameters):
+        ensemble = None  # of another model
+    warm = ensemble is not None
     samples = sample(
         density,
-        ensemble if warm and ensemble is not None else density.sample_prior(rng, walkers),
+        ensemble or density.sample_prior(rng, walkers),
         rng,
         restart=density.sample_prior,
         n_samples=thetas,
@@ -84,9 +84,9 @@ def _surrogate(X: Array, z: Array, samples: Samples, settings: Settings) -> Para
 
 
 def believing(fit: Fit, pending: Array, settings: Settings) -> Fit:
-    """The fit as if every pending point (k, d) had come out at its own predicted mean.
+    """The fit as if the value of every pending point (k, d) were its predicted mean.
 
-    Not below the lowest value seen: a believed record would move every sample's minimum.
+    Not below the lowest value seen: an assumed record would move every sample's minimum.
     """
     if not len(pending):
         return fit

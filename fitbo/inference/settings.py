@@ -1,4 +1,4 @@
-"""How a study chooses: every option in one frozen place."""
+"""The options of a study, in one frozen dataclass."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fitbo.acquisition import ACQUISITIONS
-from fitbo.checks import finite, one_of, whole
+from fitbo.checks import assign, finite, one_of, whole
 from fitbo.entropy import Entropy, backend
 from fitbo.mixture import Array, Mixture
 from fitbo.space import DESIGNS
@@ -15,11 +15,11 @@ from fitbo.surrogate import DEFAULT_KERNELS, RULES, SURROGATES, Rule, kernel_of
 
 @dataclass(frozen=True)
 class Settings:
-    """How a study chooses.
+    """How a study chooses its points.
 
     acquisition   a name from ``fitbo.acquisition.ACQUISITIONS``
     entropy       a backend's name, a backend, or a function of a mixture; for ``fitbo``
-    n_initial     points of the initial design; twice the dimension if None
+    n_initial     points of the initial design; twice the number of parameters if None
     design        a name from ``fitbo.space.DESIGNS``
     n_samples     M, hyperparameter samples: pairs of theta and eta
     etas          K, values of eta for each theta: 5 for ``fitbo``, where 1 is the paper's
@@ -29,14 +29,13 @@ class Settings:
                   ``"matern52 + periodic"``, ``matern52`` if None
     rule          how g's Gaussian becomes f's: ``moment_matched`` or ``linearised``
     resolution    for ``fitbo``: see ``fitbo.inference.propose.indistinct``
-    exploit       after each evaluation that the acquisition chose, how many go to the largest
-                  expected improvement: 3 for ``fitbo``, 0 for the others, which exploit by
-                  themselves; with 0 ``fitbo`` seeks knowledge alone, as in the paper
-    beta          for ``lcb``: how many squared deviations below the mean
-    thin          sampler's steps between ensembles kept, and after its burn-in
-    min_burn_in   sampler's steps at least, warm from the last posterior, before any is kept
-    max_burn_in   sampler's steps at most, before
-    seed          of all chance: the same gives the same points
+    exploit       evaluations by expected improvement after each one that the acquisition function
+                  chose: 3 for ``fitbo``, where 0 is the paper's pure exploration; 0 for the others
+    beta          for ``lcb``: the square of the number of standard deviations below the mean
+    thin          steps of the sampler between the ensembles kept, and after its burn-in
+    min_burn_in   steps of the sampler before any is kept, if started from the last posterior
+    max_burn_in   the most steps before any is kept
+    seed          of all random numbers: the same seed gives the same points
     """
 
     acquisition: str = "fitbo"
@@ -58,21 +57,19 @@ class Settings:
 
     @property
     def kernel_name(self) -> str:
-        """The kernel, by default that of the surrogate."""
+        """The kernel, or the surrogate's default."""
         return self.kernel or DEFAULT_KERNELS[self.surrogate]
 
     def __post_init__(self) -> None:
         informed = self.acquisition == "fitbo"
-        for name, usual in (("etas", 5 if informed else 1), ("exploit", 3 * informed)):
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, usual)
-        for name, known in (
-            ("acquisition", ACQUISITIONS),
-            ("design", DESIGNS),
-            ("surrogate", SURROGATES),
-            ("rule", RULES),
-        ):
-            one_of(name, getattr(self, name), known)
+        if self.etas is None:
+            assign(self, etas=5 if informed else 1)
+        if self.exploit is None:
+            assign(self, exploit=3 * informed)
+        one_of("acquisition", self.acquisition, ACQUISITIONS)
+        one_of("design", self.design, DESIGNS)
+        one_of("surrogate", self.surrogate, SURROGATES)
+        one_of("rule", self.rule, RULES)
         backend(self.entropy)
         kernel_of(self.surrogate, self.kernel_name)
         if self.n_initial is not None:
@@ -87,6 +84,4 @@ class Settings:
                 f"and {self.min_burn_in}"
             )
         for name in ("resolution", "beta"):
-            finite(name, getattr(self, name))
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+            finite(name, getattr(self, name), least=0)

@@ -1,8 +1,8 @@
-"""One thread for the linear algebra of a study, and numpy's own settings for its arithmetic.
+"""One thread for the linear algebra of a study, and numpy's default handling of its errors.
 
-Its matrices are small and come in stacks: several threads spend longer meeting than multiplying,
-and parallel studies would share the cores twice over. And a user's ``np.seterr(all="raise")`` is
-meant for the objective: here an exponential may well be zero.
+Its matrices are small and come in stacks: several threads would spend more time on synchronisation
+than on products, and parallel studies would compete for the cores. And a user's
+``np.seterr(all="raise")`` is meant for the objective: here an exponential may underflow to zero.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 def one_thread(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, with BLAS held to one thread, and numpy warning by default, while it runs."""
+    """The function, run with BLAS limited to one thread and numpy's default error handling."""
 
     @wraps(function)
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -31,7 +31,7 @@ def one_thread(function: Callable[P, R]) -> Callable[P, R]:
 
 @cache
 def _controller() -> Any:
-    """Made once: it looks through every library loaded, which takes longer than to set them."""
+    """Made once: to inspect every loaded library takes longer than to set its threads."""
     import scipy.linalg  # noqa: F401  (so that its own BLAS is among those found)
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import tarfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -31,7 +32,7 @@ def pack(folder: Path) -> Path:
     held = dict(_members(archive)) if archive.exists() else {}
     held |= {file.relative_to(folder).as_posix(): _todays(file) for file in found}
     part = archive.with_suffix(".part")
-    with tarfile.open(part, "w:xz", preset=6) as tar:
+    with tarfile.open(part, "w:xz", preset=9) as tar:
         for name, data in sorted(held.items()):
             member = tarfile.TarInfo(name)
             member.size = len(data)
@@ -70,13 +71,16 @@ def journals(path: Path) -> Iterator[tuple[Path, bytes]]:
         pairs = _members(path) if archived else [(path.name, path.read_bytes())]
         yield from ((path.parent / name, data) for name, data in pairs)
         return
-    found = {file: None for file in path.rglob(f"*{SUFFIX}") if file.is_file()}
+    # By os.walk, which passes over what vanishes meanwhile: scratch directories of a run.
+    files = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
     packed = {
         archive.parent / name: data
-        for archive in path.rglob(ARCHIVE)
+        for archive in files
+        if archive.name == ARCHIVE
         for name, data in _members(archive)
     }
-    for file in sorted({**packed, **found}):
+    found = {file for file in files if file.suffix == SUFFIX}
+    for file in sorted({*packed, *found}):
         yield file, file.read_bytes() if file in found else packed[file]
 
 

@@ -19,7 +19,8 @@ A correction erases nothing: the line that it corrects stays, and the later line
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -126,3 +127,19 @@ def _with_outcome(entry: Entry, row: Row, state: State, order: int) -> Entry:
 
 def _corrected_to(row: Row) -> Literal["told", "failed"]:
     return "failed" if row.get("value") is None else "told"
+
+
+def rounded(value: Any) -> Any:
+    """Statistics and timings to four digits; what is not finite, which JSON lacks, is None."""
+    if isinstance(value, Mapping):
+        return {key: rounded(item) for key, item in value.items()}
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.4g}") if math.isfinite(value) else None
+
+
+def rounded_quantiles(values: Sequence[float]) -> list[float]:
+    """Quantiles, ascending, to a ten-thousandth of their range, which is finer than they are."""
+    span = values[-1] - values[0]
+    decimals = 4 - math.floor(math.log10(span)) if 0 < span < math.inf else 17
+    return [round(value, decimals) for value in values]

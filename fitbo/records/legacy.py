@@ -6,13 +6,16 @@ level. A campaign's had one row for each evaluation, with everything known after
     {"n": 7, "x": [...], "y": 0.42, "f": 0.41, "x_recommended": [...], "f_recommended": 0.3,
      "simple_regret": ..., "immediate_regret": ..., "eta": [...], "seconds": {...}}
 
-Such a row becomes three events: asked, told, and what was recommended after it.
+Such a row becomes three events: asked, told, and what was recommended after it. Its regrets follow
+from f, and statistics and timings are rounded as they are today.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+from fitbo.records.events import rounded, rounded_quantiles
 
 
 def upgraded(header: dict[str, Any]) -> dict[str, Any]:
@@ -35,7 +38,7 @@ def events(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The events that a row of a campaign's journal stands for; today's are themselves."""
     if "event" in row or "n" not in row:
         return [dict(row)]
-    n, seconds = int(row["n"]), row.get("seconds") or {}
+    n, seconds = int(row["n"]), rounded(row.get("seconds") or {})
     point = _point(row.get("x"))
     asked = {"event": "asked", "id": n, "point": point, "suggestion_seconds": seconds}
     asked |= {"budget": row["budget"]} if "budget" in row else {}
@@ -52,7 +55,11 @@ def events(row: Mapping[str, Any]) -> list[dict[str, Any]]:
             "f": row["f_recommended"],
         }
     if row.get("eta") is not None:
-        after |= {"fitted": n, "eta": row["eta"], "mcmc": row.get("mcmc")}
+        after |= {
+            "fitted": n,
+            "eta": rounded_quantiles(row["eta"]),
+            "mcmc": rounded(row.get("mcmc")),
+        }
     return [asked, outcome, after]
 
 

@@ -15,7 +15,6 @@ Without a configuration the notebook is kept in memory only.
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -31,7 +30,18 @@ from fitbo.config.campaign import INCIDENTAL, StudyConfig, from_dict
 from fitbo.config.method import LABEL
 from fitbo.decode import differences
 from fitbo.records import ensembles
-from fitbo.records.events import ETA_QUANTILES, Entry, Point, Row, amended, entries_of, note, once
+from fitbo.records.events import (
+    ETA_QUANTILES,
+    Entry,
+    Point,
+    Row,
+    amended,
+    entries_of,
+    note,
+    once,
+    rounded,
+    rounded_quantiles,
+)
 from fitbo.records.journal import FORMAT, ConfigChanged, Journal, Writer, made_by, read, state_path
 from fitbo.sampling import Ensemble
 from fitbo.study import Study
@@ -170,10 +180,9 @@ class Notebook:
     def fitted(self) -> dict[str, Any]:
         """What a row says of a fit that was made since the last such row."""
         study = self.study
-        seconds = {part: study.seconds.pop(part) for part in PARTS if part in study.seconds}
-        spent = {part: round(value, 6) for part, value in seconds.items()}
+        spent = {part: study.seconds.pop(part) for part in PARTS if part in study.seconds}
         if "mcmc" not in spent:
-            return {"suggestion_seconds": spent} if spent else {}
+            return {"suggestion_seconds": rounded(spent)} if spent else {}
         fit = study.fit()
         if study.start is not None and self.config is not None:
             # Before the row: whichever of the two a kill prevents, the other is still right.
@@ -183,9 +192,9 @@ class Notebook:
             ensembles.save(state_path(self.config.journal), self._starts)
         return {
             "fitted": fit.n,
-            "eta": [_rounded(q) for q in study.eta_quantiles(ETA_QUANTILES).tolist()],
-            "mcmc": {k: _rounded(v) for k, v in asdict(fit.samples.diagnostics).items()},
-            "suggestion_seconds": spent,
+            "eta": rounded_quantiles(study.eta_quantiles(ETA_QUANTILES).tolist()),
+            "mcmc": rounded(asdict(fit.samples.diagnostics)),
+            "suggestion_seconds": rounded(spent),
         }
 
     def append(self, row: dict[str, Any]) -> None:
@@ -329,10 +338,3 @@ def _lasting(study: Mapping[str, Any]) -> dict[str, Any]:
         for part in ("problem", "method")
     }
     return {**study, **parts}
-
-
-def _rounded(value: Any) -> Any:
-    """A statistic to eight digits, more than it is worth; JSON has no infinities: None."""
-    if not isinstance(value, float):
-        return value
-    return float(f"{value:.8g}") if math.isfinite(value) else None

@@ -1,6 +1,6 @@
 """Posterior samples of the hyperparameters: the ensemble sampler and its convergence diagnostics.
 
-Imports: ``mixture`` (for the array type) and emcee, which no other package imports.
+Imports: ``checks``, the array type of ``mixture``, and emcee, which no other package imports.
 Add here: another sampler of a log-density, with the signature of ``sample``.
 """
 

@@ -1,12 +1,8 @@
-"""What a chain says of itself: drift, autocorrelation, effective sample size, split R-hat.
+"""Diagnostics of a chain: drift, autocorrelation, effective sample size, split R-hat.
 
-=========  ============  ====================================================================
-symbol     shape         meaning
-=========  ============  ====================================================================
-``chain``  (T, W, P)     W walkers of P parameters at T steps
-``rho``    (T, P)        autocorrelation of each parameter at lags 0 .. T - 1
-``tau``    (P,)          1 + 2 sum_t rho_t, the integrated autocorrelation time
-=========  ============  ====================================================================
+    chain  (T, W, P)  W walkers of P parameters at T steps
+    rho    (T, P)     autocorrelation of each parameter at lags 0 .. T - 1
+    tau    (P,)       1 + 2 sum_t rho_t, the integrated autocorrelation time
 
 [1] Gelman et al., Bayesian data analysis, 3rd ed., 11.4: split R-hat.
 [2] Sokal, Monte Carlo methods in statistical mechanics (1996): the window of the sum in tau.
@@ -25,8 +21,8 @@ def drift_statistic(chain: Array) -> float:
     """Largest |t| of the change between the two halves of a chain, (T, W, P) -> scalar.
 
     ``t = mean_w(d) / (std_w(d)/sqrt(W))`` with d each walker's change. Walkers are independent at
-    equilibrium, so |t| is then of order one however slowly they move; a common trend makes it
-    grow like sqrt(W).
+    equilibrium, so |t| is then of order one however slowly they move; a common trend makes it grow
+    as sqrt(W).
     """
     half = len(chain) // 2
     if half == 0:
@@ -41,8 +37,8 @@ def drift_statistic(chain: Array) -> float:
 def autocorrelation(chain: Array) -> Array:
     """``rho_t = E[(x_s - mean)(x_{s+t} - mean)] / var``, (T, W, P) -> (T, P).
 
-    Mean and variance are the whole ensemble's and not each walker's own, whose use would hide
-    every correlation longer than the chain.
+    Mean and variance are those of the whole ensemble: each walker's own would hide every
+    correlation longer than the chain.
     """
     n = len(chain)
     centred = chain - chain.mean((0, 1))
@@ -61,10 +57,10 @@ def integrated_time(rho: Array) -> Array:
 
 
 def effective_sample_size(chain: Array, thin: int = 1) -> Array:
-    """Independent draws that would tell the mean as well as every ``thin``-th state, -> (P,).
+    """The independent draws that would estimate the mean as well as every ``thin``-th state, (P,).
 
     With L = T // thin ensembles kept, ``W L / (1 + 2 sum_{k<L} (1 - k/L) rho_{k thin})``: exact for
-    independent walkers however short the chain, and W when nobody moved.
+    independent walkers however short the chain, and W if no walker moved.
     """
     n, walkers, _ = chain.shape
     rho = autocorrelation(chain)

@@ -1,15 +1,11 @@
-"""Posterior samples by an affine-invariant ensemble, with the evidence that they may be trusted.
+"""Posterior samples by an affine-invariant ensemble [1], with diagnostics of their quality.
 
-=====================  ============  =========================================================
-symbol                 shape         meaning
-=====================  ============  =========================================================
-``P``                  int           parameters, each on a log scale
-``W``                  int           walkers, at least 2 P
-``T``                  int           steps of a chain
-``M``                  int           samples kept, ``n_samples``
-``chain``              (T, W, P)     every walker at every step
-``start``              (W, P)        the walkers before
-=====================  ============  =========================================================
+    P      int        parameters, each on a log scale
+    W      int        walkers, at least 2 P
+    T      int        steps of a chain
+    M      int        samples kept, ``n_samples``
+    chain  (T, W, P)  every walker at every step
+    start  (W, P)     the walkers before
 
 The moves are differential evolution (0.6), stretch (0.3) and differential evolution with a jump of
 a full difference (0.1), which can carry walkers between modes. Largest tau in steps over four
@@ -19,20 +15,19 @@ exp(v/2), v ~ N(0, 1):
     stretch 126-136 and 135-150;  DE 39-41 and 256-324;  this mix 52-55 and 164-183;
     0.7, 0.2, 0.1: 47-48 and 153-196;  0.55, 0.4, 0.05: 55-58 and 150-158.
 
-DE alone suits the one target and stretch the other; the three mixes are much alike, and the share
-of the jump was not tuned. The walk and KDE moves cost 4 to 20 times as much a step.
+DE alone suits the one target, stretch the other; the three mixes are similar, and the share of the
+jump was not tuned. The walk and KDE moves cost 4 to 20 times as much per step. emcee's snooker move
+is left out: emcee 3.1.6 scales its step by the distance to the pivot and halves the exponent of the
+Jacobian, and left the Gaussian with 0.59 of its variance and the funnel's mean at -2.4. Written as
+in [2] it is right, but no better than the stretch move.
 
-emcee's snooker move is left out on evidence: emcee 3.1.6 scales its step by the distance to the
-pivot and halves the exponent of the Jacobian, and so left the Gaussian with 0.59 of its variance
-and the funnel's mean at -2.4. Written as in [2] it is right, but no better than the stretch move.
-
-A sequence of slowly changing targets, as a growing dataset makes them, is followed as in sequential
+A sequence of slowly changing targets, such as a growing dataset makes, is followed as in sequential
 Monte Carlo [4]: the walkers, draws from the last target, are resampled by the ratio of the new
-density to the old one, which makes them draws of the new target at once, and a few moves part the
-copies. Then one ensemble of M walkers serves as M samples. Root mean square error of the samples'
-means, in posterior deviations, along the data of two studies (Styblinski-Tang in five dimensions,
-Levy in four), at n = 20, 30, 40, 60 and 80 and over three seeds; 0.07 would be 200 independent
-draws:
+density to the old one, which makes them draws from the new target, and a few moves separate the
+copies. One ensemble of M walkers then serves as M samples. Root mean square error of the samples'
+means, in posterior standard deviations, along the data of two studies (Styblinski-Tang in five
+dimensions, Levy in four), at n = 20, 30, 40, 60 and 80 and over three seeds; 200 independent draws
+would have 0.07:
 
     200 walkers, resampled, 5 moves: 0.06-0.21;  8 moves: 0.08-0.15;
     not resampled, 5 moves: 0.29-1.14;  10 moves: 0.09-0.58;
@@ -54,14 +49,9 @@ from typing import Any
 
 import numpy as np
 
+from fitbo.checks import finite, whole
 from fitbo.mixture import Array
-from fitbo.sampling.chains import (
-    autocorrelation,
-    drift_statistic,
-    effective_sample_size,
-    integrated_time,
-    split_r_hat,
-)
+from fitbo.sampling import chains
 from fitbo.sampling.walkers import (
     Density,
     LogDensity,
@@ -74,19 +64,19 @@ from fitbo.sampling.walkers import (
 
 logger = logging.getLogger(__name__)
 
-DRIFT = 3.0  # t-statistic beyond which a quantity is held to be drifting still
+DRIFT = 3.0  # t-statistic beyond which a quantity still drifts
 STUCK = 0.01  # acceptance below which an ensemble is not moving; a healthy one accepts 0.2 to 0.4
-FAR_BURN_IN = 20  # steps, at least, where the weights alone do not reach the new target
+FAR_BURN_IN = 20  # steps at least, if the weights alone do not reach the new target
 
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """How far the samples may be trusted.
+    """How far the samples can be trusted.
 
     ``autocorrelation_time`` and ``r_hat`` are the largest over the parameters, and
-    ``effective_sample_size`` the smallest; a run much shorter than tau can only bound tau from
+    ``effective_sample_size`` the smallest. A run much shorter than tau can only bound tau from
     below, and its R-hat, which compares single walkers, is then large even at equilibrium.
-    ``survivors`` is the share of the walkers that came through resampling, in effect: 1 if none.
+    ``survivors`` is the effective share of the walkers that resampling kept: 1 if there was none.
     """
 
     acceptance: float
@@ -105,7 +95,7 @@ class Diagnostics:
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Walkers ``log_theta`` (W, P) and their ``log_density`` (W,): where the next call starts."""
+    """Walkers ``log_theta`` (W, P) and their ``log_density`` (W,): a start for the next call."""
 
     log_theta: Array
     log_density: Array
@@ -133,38 +123,38 @@ def sample(
     max_burn_in: int = 500,
     max_restarts: int = 3,
 ) -> Samples:
-    """``n_samples`` states of an ensemble whose stationary law is ``exp(log_density)``.
+    """``n_samples`` states of an ensemble whose stationary distribution is ``exp(log_density)``.
 
-    ``log_density`` maps (B, P) to (B,); -inf and NaN both mean a density of zero (a model that
-    cannot be evaluated there has no posterior there), and the NaN are counted as ``invalid``.
-    ``restart(rng, n)`` draws (n, P) from the prior; without it, a unit normal about ``start``.
-    ``start`` is (W, P), or an ``Ensemble``: draws from a law of the log-density it states, to be
-    resampled by their weights, the ratio of the two densities. Weights so uneven that too few
-    walkers would survive are raised to a power below one, and the burn-in, of ``FAR_BURN_IN`` steps
-    at least, does the rest.
+    ``log_density`` maps (B, P) to (B,). -inf and NaN both mean a density of zero, and the NaN are
+    counted as ``invalid``. ``restart(rng, n)`` draws (n, P) from the prior, by default a normal
+    about ``start``. ``start`` is (W, P), or an ``Ensemble``: draws from the distribution whose
+    log-density it states, to be resampled by the ratio of the two densities. Weights so uneven that
+    too few walkers would survive are raised to a power below one, and the burn-in, of at least
+    ``FAR_BURN_IN`` steps, does the rest.
 
-    Burn-in lasts ``min_burn_in`` steps and then half as long again, and again, while its latter
-    half still drifts, to at most ``max_burn_in`` steps after the start or the last restart; an
-    ensemble that does not move or has collapsed is restarted about the best point seen, and single
-    walkers left behind, which no move would ever fetch, are put where others are.
+    Burn-in lasts ``min_burn_in`` steps and is then extended by half while its latter half still
+    drifts, to at most ``max_burn_in`` steps after the start or the last restart. An ensemble that
+    does not move or has collapsed is restarted about the best point seen, and single walkers left
+    behind, which no move would recover, are put where others are.
 
     Then ``ceil(M / W)`` ensembles are kept, ``thin`` steps apart, and M states spread evenly over
-    them are returned. A walker that stood still between two of them counts twice, as its weight
-    demands.
+    them are returned. A walker that stood still between two of them counts twice, as it should.
     """
+    whole("n_samples", n_samples, least=1)
+    whole("thin", thin, least=1)
+    whole("min_burn_in", min_burn_in, least=1)
+    whole("max_burn_in", max_burn_in, least=min_burn_in)
     former = start.log_density if isinstance(start, Ensemble) else None
-    start = start.log_theta if isinstance(start, Ensemble) else start
-    start = _validated(start, former, n_samples, thin, min_burn_in, max_burn_in)
+    start = _validated(start.log_theta if isinstance(start, Ensemble) else start, former)
     density = Density(log_density, start.shape[1])
-    draw = restart or _unit_normal(start)
-    restarts = rescued = 0
+    draw = restart or (lambda rng, n: start.mean(0) + rng.standard_normal((n, start.shape[1])))
+    restarts, rescued, survivors = 0, 0, 1.0
 
     x, log_p = start.copy(), density(start)
-    survivors = 1.0
     if former is not None and np.isfinite(log_p).any():
-        kept, survivors, whole = resample(log_p - former, x.shape[1], rng)
+        kept, survivors, near = resample(log_p - former, x.shape[1], rng)
         x, log_p = x[kept], log_p[kept]
-        if not whole:
+        if not near:
             min_burn_in = min(max(min_burn_in, FAR_BURN_IN), max_burn_in)
     if degenerate(x) or not np.isfinite(log_p).any():
         restarts, log_p = 1, np.full(len(x), -np.inf)
@@ -181,7 +171,7 @@ def sample(
         burn_in, steps = burn_in + block, steps + block
         if acceptance >= STUCK and not degenerate(x):
             half = steps // 2
-            drift = drift_statistic(np.dstack([chain[half:], log_ps[half:]]))
+            drift = chains.drift_statistic(np.dstack([chain[half:], log_ps[half:]]))
             lost = left_behind(log_ps[half:])
             if lost.any():
                 donors = rng.choice(np.flatnonzero(~lost), lost.sum())
@@ -196,11 +186,12 @@ def sample(
     ensembles = -(-n_samples // len(x))
     chain, log_ps, acceptance = _advance(sampler, x, log_p, ensembles * thin)
     kept = np.linspace(0, ensembles * len(x), n_samples, endpoint=False).astype(np.intp)
+    effective = chains.effective_sample_size(chain, thin)
     diagnostics = Diagnostics(
         acceptance=acceptance,
-        autocorrelation_time=float(integrated_time(autocorrelation(chain)).max()),
-        effective_sample_size=float(min(effective_sample_size(chain, thin).min(), n_samples)),
-        r_hat=float(split_r_hat(chain).max()),
+        autocorrelation_time=float(chains.integrated_time(chains.autocorrelation(chain)).max()),
+        effective_sample_size=float(min(effective.min(), n_samples)),
+        r_hat=float(chains.split_r_hat(chain).max()),
         survivors=survivors,
         drift=float(drift),
         settled=bool(drift <= DRIFT),
@@ -220,7 +211,7 @@ def sample(
 
 
 def _advance(sampler: Any, x: Array, log_p: Array, steps: int) -> tuple[Array, Array, float]:
-    """``steps`` steps from x: chain (T, W, P), its log-densities (T, W), fraction accepted."""
+    """``steps`` steps from x: chain (T, W, P), its log-densities (T, W), share accepted."""
     from emcee import State  # type: ignore[import-untyped]
 
     sampler.reset()
@@ -231,7 +222,7 @@ def _advance(sampler: Any, x: Array, log_p: Array, steps: int) -> tuple[Array, A
 
 
 def _sampler(shape: tuple[int, ...], density: Density, rng: np.random.Generator) -> Any:
-    """emcee's sampler, whose copy of numpy's global random state is replaced by one of ours."""
+    """emcee's sampler, its copy of numpy's global random state replaced by one from ``rng``."""
     from emcee import EnsembleSampler
     from emcee.moves import DEMove, StretchMove  # type: ignore[import-untyped]
 
@@ -242,43 +233,16 @@ def _sampler(shape: tuple[int, ...], density: Density, rng: np.random.Generator)
     return sampler
 
 
-def _unit_normal(start: Array) -> Restart:
-    """The default prior: log-parameters vary by about one."""
-    centre = start.mean(0)
-    return lambda rng, n: centre + rng.standard_normal((n, len(centre)))
-
-
-def _validated(
-    start: Array,
-    former: Array | None,
-    n_samples: int,
-    thin: int,
-    min_burn_in: int,
-    max_burn_in: int,
-) -> Array:
+def _validated(start: Array, former: Array | None) -> Array:
     start = np.array(start, dtype=np.float64)
     if start.ndim != 2 or start.shape[1] == 0:
         raise ValueError(f"start must have shape (W, P) with P >= 1, got shape {start.shape}")
-    if not np.isfinite(start).all():
-        raise ValueError(f"start must be finite, got NaN or inf in shape {start.shape}")
-    if len(start) < max(2 * start.shape[1], 4):
-        raise ValueError(
-            f"start must have W >= 2 P walkers, and at least 4, got W = {len(start)} "
-            f"for P = {start.shape[1]}"
-        )
-    if former is not None and (
-        np.shape(former) != start.shape[:1] or not np.isfinite(former).all()
-    ):
-        raise ValueError(
-            f"start.log_density must be finite and of shape ({len(start)},), got {former!r:.80}"
-        )
-    if n_samples < 1:
-        raise ValueError(f"n_samples must be at least 1, got {n_samples}")
-    if thin < 1:
-        raise ValueError(f"thin must be at least 1, got {thin}")
-    if not 1 <= min_burn_in <= max_burn_in:
-        raise ValueError(
-            f"burn-in must satisfy 1 <= min_burn_in <= max_burn_in, "
-            f"got {min_burn_in} and {max_burn_in}"
-        )
+    finite("start", start)
+    W, P = start.shape
+    if max(2 * P, 4) > W:
+        raise ValueError(f"start must have W >= 2 P walkers, and at least 4, got W = {W}, P = {P}")
+    if former is not None:
+        finite("start.log_density", former)
+        if np.shape(former) != (W,):
+            raise ValueError(f"start.log_density must have shape ({W},), got {np.shape(former)}")
     return start

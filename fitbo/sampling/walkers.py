@@ -1,4 +1,4 @@
-"""The walkers of an ensemble before it moves: resampled, seated, and none of them left behind.
+"""The walkers of an ensemble before it moves: resampling, placement, outliers.
 
 Symbols and references are those of ``fitbo.sampling.ensemble``, which moves them.
 """
@@ -13,9 +13,9 @@ from fitbo.mixture import Array
 
 DEGENERATE = 1e8  # condition number of the walkers beyond which they span too few directions
 CLOUD = 0.3  # a restarted ensemble's spread about the best point, as a share of the prior's
-SURVIVORS = 0.25  # share of the walkers that must survive, in effect, when they are resampled
-LEFT_BEHIND = 5.0  # interquartile ranges below the lower quartile: 5e-6 of a Gaussian, P = 12
 HALVINGS = 40  # of that spread, for walkers that still fall where the density vanishes
+SURVIVORS = 0.25  # effective share of the walkers that resampling must keep
+LEFT_BEHIND = 5.0  # interquartile ranges below the lower quartile: 5e-6 of a Gaussian, P = 12
 PRIOR_DRAWS = 20  # ensembles drawn from the prior in search of one point of positive density
 
 LogDensity = Callable[[Array], Array]
@@ -25,17 +25,17 @@ Restart = Callable[[np.random.Generator, int], Array]
 def resample(
     log_weights: Array, n_parameters: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, float, bool]:
-    """Systematic resampling: indices (W,), effective share of survivors, whether by whole weights.
+    """Systematic resampling: indices (W,), effective share of survivors, whether untempered.
 
-    ``survivors = 1 / (W sum_i w_i^2)``, which must leave a quarter of the walkers and twice as many
-    as there are parameters; if not, the weights are tempered, ``w_i^power``, until it does.
+    ``survivors = 1 / (W sum_i w_i^2)`` must leave a quarter of the walkers, and twice as many as
+    there are parameters; if not, the weights are tempered, ``w_i^power``, until it does.
     """
     n = len(log_weights)
     needed = max(SURVIVORS, min(1.0, 2 * n_parameters / n))
     scaled = log_weights - log_weights.max()
 
     def weights(power: float) -> Array:
-        # 0 x (-inf) would be NaN; a walker of no density has no weight at any power.
+        # 0 x (-inf) would be NaN; a walker of zero density has no weight at any power.
         w = np.exp(np.where(np.isfinite(scaled), power * scaled, -np.inf))
         return w / w.sum()
 
@@ -55,7 +55,7 @@ def resample(
 
 
 class Density:
-    """The log-density with its NaN as -inf, its shape checked, its calls and best point kept."""
+    """The log-density with NaN as -inf, shape checked, calls counted, and the best point kept."""
 
     def __init__(self, function: LogDensity, n_parameters: int) -> None:
         self.function = function
@@ -81,9 +81,9 @@ class Density:
 
 
 def seat(x: Array, log_p: Array, density: Density, draw: Restart, rng: np.random.Generator) -> None:
-    """Move, in place, walkers at -inf to a cloud about the best point shaped as the prior is.
+    """Move, in place, walkers at -inf to a cloud about the best point, of the prior's shape.
 
-    emcee must never hold a walker at -inf: the difference of two such densities is NaN.
+    emcee must not hold a walker at -inf: the difference of two such densities is NaN.
     """
 
     def prior() -> Array:

@@ -1,4 +1,4 @@
-"""Where an acquisition is largest: candidates, multi-start ascent, integers and categories.
+"""Maximisation of an acquisition function: candidates, multi-start ascent, mixed spaces.
 
 Imports: ``space`` and the packages below it; it knows nothing of models or of what it maximises.
 Add here: a better maximiser of a function on the unit cube or on a mixed space.

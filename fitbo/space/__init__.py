@@ -1,17 +1,18 @@
 """The set that is searched: parameters, constraints, the map to the unit cube, initial designs.
 
-Imports: ``checks`` and ``mixture`` (for the array type) only.
+Imports: ``checks``, and the array type of ``mixture``.
 Add here: a new kind of parameter, a new initial design (one function and a line in ``DESIGNS``).
 """
 
 from fitbo.space.design import DESIGNS
 from fitbo.space.parameters import Categorical, Integer, Parameter, Real
-from fitbo.space.space import ENUMERABLE, Exhausted, Space
+from fitbo.space.space import ENUMERABLE, Differentiable, Exhausted, Space
 
 __all__ = [
     "DESIGNS",
     "ENUMERABLE",
     "Categorical",
+    "Differentiable",
     "Exhausted",
     "Integer",
     "Parameter",

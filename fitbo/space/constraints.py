@@ -2,10 +2,9 @@
 
     parse("x + y <= 1", {"x": NUMBER, "y": NUMBER})(columns)  ->  (n,) booleans
 
-The text becomes Python's syntax tree, every node of which must be in the tables below, and the tree
-is walked with columns of values, one entry a point. All numbers are float64, so that no power can
-grow beyond infinity, and the text's length and depth are bounded: an expression costs what its
-length says.
+The text becomes Python's syntax tree. Every node must be in the tables below, and is replaced by a
+function of columns of values, one entry per point. All numbers are float64, so that a power can at
+worst overflow to infinity, and the length and depth of the text are bounded.
 
 Truth has three values, kept as two masks, *true* and *false*. A comparison with an undefined number
 (0/0, log of a negative number) is neither; ``and``, ``or`` and ``not`` follow Kleene's tables, so
@@ -18,31 +17,27 @@ import ast
 import operator
 import unicodedata
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fitbo.checks import assign
+
 Mask = NDArray[np.bool_]
+Masks = tuple[Mask, Mask]  # where it is true, and where it is false
 Columns = Mapping[str, Any]
+Truth = Callable[[Columns], Masks]
+Value = Callable[[Columns], Any]
 
 LONGEST, DEEPEST = 2000, 40  # characters of an expression, levels of its tree
-LARGEST = 1e300
+LARGEST = 1e300  # of a constant
 
-
-class _Number:
-    """The kind of a parameter whose values are numbers."""
-
-    def __repr__(self) -> str:
-        return "NUMBER"
-
-
-NUMBER: Final = _Number()
-# A parameter's kind: NUMBER, or the choices of a category.
-Kind = _Number | Sequence[Any]
+NUMBER: Final = None
+Kind = Sequence[Any] | None  # of a parameter: the choices of a category, or NUMBER
 
 ARITHMETIC: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: np.add,
@@ -63,31 +58,31 @@ COMPARISONS: dict[type[ast.cmpop], Callable[..., Any]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
 }
-ONE: dict[str, Callable[..., Any]] = {
-    "abs": np.abs,
-    "sqrt": np.sqrt,
-    "exp": np.exp,
-    "log": np.log,
-    "sin": np.sin,
-    "cos": np.cos,
-}
+ONE = {name: getattr(np, name) for name in ("abs", "sqrt", "exp", "log", "sin", "cos")}
 MANY: dict[str, Callable[..., Any]] = {"min": np.minimum, "max": np.maximum}
-MEMBERSHIP = (ast.In, ast.NotIn)
 
 
 class ConstraintError(ValueError):
-    """A constraint that cannot be read, or that failed where it was tried."""
+    """A constraint that cannot be read, or that raised an exception at a point."""
 
 
 @dataclass(frozen=True)
 class Expression:
-    """A constraint that has been read; ``expression(columns)`` says where it holds, (n,).
+    """The constraint that ``text`` writes in the names of ``kinds``, or a ``ConstraintError``.
 
-    columns   for each name an array (n,): numbers, or objects for a category
+    ``expression(columns)`` says where it holds, (n,), given an array (n,) for each name: of
+    numbers, or of objects for a category.
     """
 
     text: str
-    tree: ast.expr
+    kinds: Mapping[str, Kind]
+    _truth: Truth = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        assign(self, _truth=_Reader(self.text, self.kinds).truth(_tree(self.text, self.kinds)))
+
+    def __reduce__(self) -> Any:
+        return Expression, (self.text, self.kinds)
 
     def __call__(self, columns: Columns) -> Mask:
         n = len(next(iter(columns.values())))
@@ -95,173 +90,157 @@ class Expression:
             name: column if column.dtype == object else column.astype(np.float64)
             for name, column in columns.items()
         }
-        with np.errstate(all="ignore"):  # what is not defined compares as neither true nor false
-            return np.broadcast_to(_truth(self.tree, numbers)[0], (n,)).copy()
+        with np.errstate(all="ignore"):  # undefined numbers are neither true nor false
+            return np.broadcast_to(self._truth(numbers)[0], (n,)).copy()
 
 
-def parse(text: str, kinds: Mapping[str, Kind]) -> Expression:
-    """The constraint that ``text`` writes in the names of ``kinds``, or one error that says why."""
+parse = Expression
+
+
+def _tree(text: str, kinds: Mapping[str, Kind]) -> ast.AST:
+    """Python's syntax tree of the text, of bounded size, its names spelt as in ``kinds``."""
     if len(text) > LONGEST:
         raise ConstraintError(
-            f"a constraint must have at most {LONGEST} characters, got {len(text)}: use a callable"
+            f"a constraint must have at most {LONGEST} characters, got {len(text)}: use a function"
         )
     try:
-        with warnings.catch_warnings():  # Python has opinions on 'x is 1', and an error follows
+        with warnings.catch_warnings():  # of 'x is 1', which is an error below
             warnings.simplefilter("ignore")
             tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         why = error.msg if isinstance(error, SyntaxError) else "too deep or not text"
-        raise ConstraintError(f"constraint {text!r:.80} is no expression: {why}") from None
+        raise ConstraintError(f"constraint {text!r:.80} is not a valid expression: {why}") from None
     level: list[ast.AST] = [tree]
     for _ in range(DEEPEST):
         level = [child for node in level for child in ast.iter_child_nodes(node)]
     if level:
         raise ConstraintError(
-            f"constraint {text!r:.80} is nested more than {DEEPEST} deep: use a callable"
+            f"constraint {text!r:.80} is nested more than {DEEPEST} deep: use a function"
         )
-    tree = _Signed().visit(tree)
-    # Python reads the micro sign as the Greek letter: names go back to how they were spelt.
+    # Python reads the micro sign as the Greek letter: restore the names as they were spelt.
     spelt = {unicodedata.normalize("NFKC", name): name for name in kinds}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             node.id = spelt.get(node.id, node.id)
-    _Reader(text, kinds).truth(tree)
-    return Expression(text, tree)
-
-
-class _Signed(ast.NodeTransformer):
-    """Makes -1 the constant that it looks like: Python reads a minus before a one."""
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        self.generic_visit(node)
-        if not (isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant)):
-            return node
-        value: Any = node.operand.value
-        return ast.Constant(-value) if _numeric([value]) else node
+    return tree
 
 
 @dataclass(frozen=True)
 class _Reader:
-    """Checks every node against what is allowed in its place."""
+    """Makes each node that is allowed in its place a function of the columns."""
 
     text: str
     kinds: Mapping[str, Kind]
 
-    def truth(self, node: ast.AST) -> None:
-        if isinstance(node, ast.BoolOp):
-            for value in node.values:
-                self.truth(value)
-        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            self.truth(node.operand)
-        elif isinstance(node, ast.Compare):
-            left = node.left
-            for op, right in zip(node.ops, node.comparators, strict=True):
-                self.comparison(left, op, right)
-                left = right
-        else:
-            self.refuse(node, "a comparison, such as x + y <= 1, was expected")
+    def truth(self, node: ast.AST) -> Truth:
+        match node:
+            case ast.BoolOp(op=op, values=values):
+                parts = [self.truth(value) for value in values]
+                join = _all if isinstance(op, ast.And) else _any
+                return lambda columns: join(part(columns) for part in parts)
+            case ast.UnaryOp(op=ast.Not(), operand=a):
+                part = self.truth(a)
+                return lambda columns: part(columns)[::-1]
+            case ast.Compare(left=a, ops=ops, comparators=others):
+                pairs = zip([a, *others], ops, others, strict=False)
+                links = [self.comparison(*link) for link in pairs]  # a < b <= c: a < b and b <= c
+                return lambda columns: _all(link(columns) for link in links)
+        raise self.refusal(node, "a comparison, such as x + y <= 1, was expected")
 
-    def comparison(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> None:
-        if isinstance(op, MEMBERSHIP):
+    def comparison(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> Truth:
+        if isinstance(op, ast.In | ast.NotIn):
             if not isinstance(right, ast.Tuple | ast.List | ast.Set):
-                self.refuse(right, "'in' takes a list of constants")
-            for item in right.elts:
-                self.equality(left, item)
-        elif type(op) not in COMPARISONS:
-            self.refuse(left, f"{type(op).__name__} is not a comparison of values")
-        elif isinstance(op, ast.Eq | ast.NotEq):
-            self.equality(left, right)
-        else:
-            self.number(left)
-            self.number(right)
+                raise self.refusal(right, "'in' takes a list of constants")
+            items = [self.comparison(left, ast.Eq(), item) for item in right.elts]
+            if isinstance(op, ast.NotIn):
+                return lambda columns: _any(item(columns) for item in items)[::-1]
+            return lambda columns: _any(item(columns) for item in items)
+        if type(op) not in COMPARISONS:
+            raise self.refusal(left, f"{type(op).__name__} is not a comparison of values")
+        left, right = _signed(left), _signed(right)
+        plain = isinstance(op, ast.Eq | ast.NotEq) and self.categorical(left, right)
+        a, b = (self.choice(x) if plain else self.number(x) for x in (left, right))
 
-    def equality(self, left: ast.expr, right: ast.expr) -> None:
+        def compared(columns: Columns) -> Masks:
+            x, y = a(columns), b(columns)
+            holds = np.asarray(COMPARISONS[type(op)](x, y), dtype=np.bool_)
+            defined = ~(_undefined(x) | _undefined(y))
+            return holds & defined, ~holds & defined
+
+        return compared
+
+    def categorical(self, left: ast.expr, right: ast.expr) -> bool:
+        """Whether the two are a category and a choice of it, or two categories."""
         for one, other in ((left, right), (right, left)):
             choices = self.choices(one)
             if choices is None:
                 continue
             if isinstance(other, ast.Constant):
                 if not any(choice == other.value for choice in choices):
-                    self.refuse(other, f"{ast.unparse(one)} is one of {list(choices)}")
-                return
-            if self.choices(other) is None and not _numeric(choices):
-                self.refuse(other, f"compare the category {ast.unparse(one)} with a choice of it")
+                    raise self.refusal(other, f"{ast.unparse(one)} is one of {list(choices)}")
+                return True
             if self.choices(other) is not None:
-                return
-        self.number(left)
-        self.number(right)
+                return True
+            if not _numeric(choices):
+                raise self.refusal(
+                    other, f"compare the category {ast.unparse(one)} with a choice of it"
+                )
+        return False
 
     def choices(self, node: ast.AST) -> Sequence[Any] | None:
         """The choices of a category's name, or None."""
-        kind = self.kinds.get(node.id) if isinstance(node, ast.Name) else None
-        return None if kind is None or isinstance(kind, _Number) else kind
+        return self.kinds.get(node.id) if isinstance(node, ast.Name) else None
 
-    def number(self, node: ast.AST) -> None:
-        if isinstance(node, ast.Constant):
-            value: Any = node.value
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                self.refuse(node, "a number was expected")
-            if abs(value) > LARGEST:
-                self.refuse(node, f"a number must not exceed {LARGEST:g}")
-        elif isinstance(node, ast.Name):
-            if node.id not in self.kinds:
-                self.refuse(node, f"the parameters are {', '.join(self.kinds)}")
-            choices = self.choices(node)
-            if choices is not None and not _numeric(choices):
-                self.refuse(node, "it is a category: compare it by ==, != or in")
-        elif isinstance(node, ast.BinOp | ast.UnaryOp):
-            if type(node.op) not in ARITHMETIC:
-                self.refuse(node, "the operators are + - * / // % **")
-            for child in ast.iter_child_nodes(node):
-                if isinstance(child, ast.expr):
-                    self.number(child)
-        elif isinstance(node, ast.Call):
-            name = node.func.id if isinstance(node.func, ast.Name) else ""
-            if name not in ONE and name not in MANY:
-                self.refuse(node, f"the functions are {', '.join([*ONE, *MANY])}")
-            fits = len(node.args) == 1 if name in ONE else len(node.args) >= 2
-            if node.keywords or not fits:
-                self.refuse(node, f"{name} takes {'one number' if name in ONE else 'two or more'}")
-            for argument in node.args:
-                self.number(argument)
-        else:
-            self.refuse(node, "a number was expected")
+    def choice(self, node: ast.expr) -> Value:
+        """The value of a category or of a constant, which may be text."""
+        if isinstance(node, ast.Name):
+            return operator.itemgetter(node.id)
+        value: Any = node.value if isinstance(node, ast.Constant) else None
+        constant = float(value) if _numeric([value]) else value
+        return lambda columns: constant
 
-    def refuse(self, node: ast.AST, why: str) -> NoReturn:
-        raise ConstraintError(
+    def number(self, node: ast.AST) -> Value:
+        match node:
+            case ast.Constant(value=int() | float() as value) if _numeric([value]):
+                if abs(value) > LARGEST:
+                    raise self.refusal(node, f"a number must not exceed {LARGEST:g}")
+                return lambda columns: np.float64(value)
+            case ast.Name(id=name):
+                if name not in self.kinds:
+                    raise self.refusal(node, f"the parameters are {', '.join(self.kinds)}")
+                if not _numeric(self.choices(node) or ()):
+                    raise self.refusal(node, "it is a category: compare it by ==, != or in")
+                return lambda columns: np.asarray(columns[name], dtype=np.float64)
+            case ast.BinOp(left=a, op=op, right=b):
+                return self.applied(node, ARITHMETIC.get(type(op)), a, b)
+            case ast.UnaryOp(op=op, operand=a):
+                return self.applied(node, ARITHMETIC.get(type(op)), a)
+            case ast.Call(func=func, args=arguments, keywords=keywords):
+                name = func.id if isinstance(func, ast.Name) else ""
+                if name not in ONE and name not in MANY:
+                    raise self.refusal(node, f"the functions are {', '.join([*ONE, *MANY])}")
+                if keywords or (len(arguments) != 1 if name in ONE else len(arguments) < 2):
+                    takes = "one number" if name in ONE else "two or more"
+                    raise self.refusal(node, f"{name} takes {takes}")
+                function = ONE.get(name) or (lambda *values: reduce(MANY[name], values))
+                return self.applied(node, function, *arguments)
+        raise self.refusal(node, "a number was expected")
+
+    def applied(
+        self, node: ast.AST, function: Callable[..., Any] | None, *arguments: ast.AST
+    ) -> Value:
+        if function is None:
+            raise self.refusal(node, "the operators are + - * / // % **")
+        parts = [self.number(argument) for argument in arguments]
+        return lambda columns: function(*(part(columns) for part in parts))
+
+    def refusal(self, node: ast.AST, why: str) -> ConstraintError:
+        return ConstraintError(
             f"constraint {self.text!r:.80} cannot use {ast.unparse(node)!r:.60}: {why}"
         )
 
 
-def _truth(node: ast.AST, columns: Columns) -> tuple[Mask, Mask]:
-    """Where the node is true, and where it is false."""
-    if isinstance(node, ast.BoolOp):
-        parts = [_truth(value, columns) for value in node.values]
-        return _all(parts) if isinstance(node.op, ast.And) else _any(parts)
-    if isinstance(node, ast.UnaryOp):
-        return _truth(node.operand, columns)[::-1]
-    if not isinstance(node, ast.Compare):
-        raise TypeError(f"{type(node).__name__} passed the reader")
-    left, links = node.left, []
-    for op, right in zip(node.ops, node.comparators, strict=True):
-        links.append(_link(left, op, right, columns))
-        left = right
-    return _all(links)
-
-
-def _link(left: ast.expr, op: ast.cmpop, right: ast.expr, columns: Columns) -> tuple[Mask, Mask]:
-    """One comparison of a chain."""
-    if isinstance(op, MEMBERSHIP):
-        items = right.elts if isinstance(right, ast.Tuple | ast.List | ast.Set) else []
-        found = _any([_link(left, ast.Eq(), item, columns) for item in items])
-        return found if isinstance(op, ast.In) else found[::-1]
-    a, b = _value(left, columns), _value(right, columns)
-    holds = np.asarray(COMPARISONS[type(op)](a, b), dtype=np.bool_)
-    defined = ~(_undefined(a) | _undefined(b))
-    return holds & defined, ~holds & defined
-
-
-def _all(parts: Sequence[tuple[Mask, Mask]]) -> tuple[Mask, Mask]:
+def _all(parts: Iterable[Masks]) -> Masks:
     """Kleene's conjunction: true where all are, false where one is."""
     true, false = np.array(True), np.array(False)
     for is_true, is_false in parts:
@@ -269,31 +248,17 @@ def _all(parts: Sequence[tuple[Mask, Mask]]) -> tuple[Mask, Mask]:
     return true, false
 
 
-def _any(parts: Sequence[tuple[Mask, Mask]]) -> tuple[Mask, Mask]:
+def _any(parts: Iterable[Masks]) -> Masks:
     """Kleene's disjunction, by de Morgan."""
-    return _all([part[::-1] for part in parts])[::-1]
+    return _all(part[::-1] for part in parts)[::-1]
 
 
-def _value(node: ast.AST, columns: Columns) -> Any:
-    """The node's value at every point."""
+def _signed(node: ast.expr) -> ast.expr:
+    """-1 as a constant: Python reads it as the negative of the constant 1."""
     match node:
-        case ast.Constant():
-            constant: Any = node.value
-            return float(constant) if _numeric([constant]) else constant
-        case ast.Name(id=name):
-            return columns[name]
-        case ast.BinOp(left=a, op=op, right=b):
-            return ARITHMETIC[type(op)](_float(a, columns), _float(b, columns))
-        case ast.UnaryOp(op=op, operand=a):
-            return ARITHMETIC[type(op)](_float(a, columns))
-        case ast.Call(func=ast.Name(id=name), args=arguments):
-            values = [_float(argument, columns) for argument in arguments]
-            return ONE[name](values[0]) if name in ONE else reduce(MANY[name], values)
-    raise TypeError(f"{type(node).__name__} passed the reader")
-
-
-def _float(node: ast.AST, columns: Columns) -> Any:
-    return np.asarray(_value(node, columns), dtype=np.float64)
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+            return node if isinstance(value, bool) else ast.Constant(-value)
+    return node
 
 
 def _undefined(value: Any) -> Mask:

@@ -1,4 +1,4 @@
-"""Where to look first: designs of the unit cube that know nothing of the function."""
+"""Initial designs: points of the unit cube chosen without knowledge of the function."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def sobol(n: int, dim: int, rng: np.random.Generator) -> Array:
     """The first n points of a scrambled Sobol sequence, (n, dim)."""
     from scipy.stats import qmc  # half a second to import
 
-    exponent = max(0, (n - 1).bit_length())  # whole powers of two keep its balance
+    exponent = max(0, (n - 1).bit_length())  # powers of two keep the sequence balanced
     return qmc.Sobol(dim, scramble=True, rng=rng).random_base2(exponent)[:n]
 
 

@@ -1,20 +1,21 @@
-"""What a parameter may be: a real number, an integer, one of some choices; in Optuna's words.
+"""The kinds of parameter: a real number, an integer, one of some choices; named as in Optuna.
 
-Each kind knows its ``width`` w, the coordinates it has in the cube that the model sees, and its
-``size``, how many values it can take. With n points,
+Each kind knows its ``width`` w, the number of its coordinates in the cube that the model sees, and
+its ``size``, the number of its values. With n points,
 
-    place(v)     (n,) in [0, 1], uniform   ->  (n, w), values with equal (or log-equal) chances
-    snap(C)      (n, w) in the cube        ->  (n, w), the nearest that a value maps to
+    place(v)     (n,) in [0, 1], uniform   ->  (n, w), values of equal (or log-equal) probability
+    snap(C)      (n, w) in the cube        ->  (n, w), the code of the nearest value
     decode(C)    (n, w) in the cube        ->  (n,) values
     encode(x)    one value                 ->  (w,), or a ``ValueError`` that says what was expected
+    plain(x)     one value, of any type    ->  a float, an int, or the choice itself
 
 ``encode`` after ``decode`` is ``snap``: what is evaluated is what is modelled.
 
-**Scale of categories.** K choices are the vertices ``HOT e_k`` of a simplex, HOT = 1/sqrt(2). Then
-two different choices are ``sqrt(2) HOT = 1`` apart, as the two ends of a real parameter are, and a
-prior that knows the cube's width from a lengthscale treats both alike. Every coordinate has its own
-lengthscale, so the model can learn that one choice is unlike the rest: ``r^2`` between choices j, k
-is ``(1/l_j^2 + 1/l_k^2)/2``. Two choices need one coordinate only, 0 or 1, at the same distance.
+**Scale of categories.** K choices are the vertices ``HOT e_k`` of a simplex, HOT = 1/sqrt(2). Two
+choices are then ``sqrt(2) HOT = 1`` apart, as the two ends of a real parameter are, so one prior on
+lengthscales suits both. Every coordinate has its own lengthscale, so the model can learn that one
+choice is unlike the rest: ``r^2`` between choices j, k is ``(1/l_j^2 + 1/l_k^2)/2``. Two choices
+need one coordinate only, 0 or 1, at the same distance.
 """
 
 from __future__ import annotations
@@ -26,15 +27,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fitbo.checks import assign
 from fitbo.mixture import Array
 
 HOT = math.sqrt(0.5)
-LARGEST_INTEGER = 2**53  # beyond, a double does not hold every integer
+LARGEST_INTEGER = 2**53  # beyond it a double does not hold every integer
 
 
 @dataclass(frozen=True)
 class Real:
-    """``low <= x <= high``; with ``log``, even in its logarithm, which needs low > 0."""
+    """``low <= x <= high``; with ``log``, uniform in log x, which needs low > 0."""
 
     low: float
     high: float
@@ -44,14 +46,10 @@ class Real:
 
     def __post_init__(self) -> None:
         low, high = (_number(name, getattr(self, name)) for name in ("low", "high"))
-        if not low < high:
-            raise ValueError(f"low must be below high, got low={low:g} and high={high:g}")
+        _check_range(low, high, self.log)
         if not math.isfinite(high - low):
             raise ValueError(f"high - low must be finite, got low={low:g} and high={high:g}")
-        if self.log and low <= 0:
-            raise ValueError(f"log needs low > 0, got low={low:g}")
-        object.__setattr__(self, "low", low)
-        object.__setattr__(self, "high", high)
+        assign(self, low=low, high=high)
 
     def place(self, v: Array) -> Array:
         return v[:, None]
@@ -66,10 +64,9 @@ class Real:
             x = np.where(u <= 0, self.low, np.where(u >= 1, self.high, np.exp(a * (1 - u) + b * u)))
         else:
             x = self.low * (1 - u) + self.high * u
-        return np.clip(x, self.low, self.high)
+        return np.clip(x, self.low, self.high)  # which it exceeds by rounding only
 
     def plain(self, x: Any) -> float:
-        """x, a value of this parameter in whatever type, as a float."""
         return float(x)
 
     def encode(self, x: Any) -> Array:
@@ -77,10 +74,10 @@ class Real:
         if not self.low <= x <= self.high:
             raise ValueError(f"it must lie in [{self.low:g}, {self.high:g}], got {x:g}")
         if self.log:
-            if math.isinf(self.high / self.low):  # else the ratio: it keeps a narrow range's digits
+            if math.isinf(self.high / self.low):
                 a, b = math.log(self.low), math.log(self.high)
                 u = (math.log(x) - a) / (b - a)
-            else:
+            else:  # the ratio keeps the digits of a narrow range
                 u = math.log(x / self.low) / math.log(self.high / self.low)
         else:
             u = (x - self.low) / (self.high - self.low)
@@ -89,10 +86,7 @@ class Real:
 
 @dataclass(frozen=True)
 class Integer:
-    """``low, low + step, ...`` up to ``high``, which counts if it is one of them.
-
-    With ``log``, even in its logarithm; that needs low > 0, and a step of 1.
-    """
+    """``low, low + step, ...`` up to ``high``; with ``log``, uniform in log x: low > 0, step 1."""
 
     low: int
     high: int
@@ -102,13 +96,10 @@ class Integer:
 
     def __post_init__(self) -> None:
         for name in ("low", "high", "step"):
-            object.__setattr__(self, name, _integer(name, getattr(self, name)))
-        if not self.low < self.high:
-            raise ValueError(f"low must be below high, got low={self.low} and high={self.high}")
+            assign(self, **{name: _integer(name, getattr(self, name))})
+        _check_range(self.low, self.high, self.log)
         if self.step < 1:
             raise ValueError(f"step must be at least 1, got {self.step}")
-        if self.log and self.low <= 0:
-            raise ValueError(f"log needs low > 0, got low={self.low}")
         if self.log and self.step != 1:
             raise ValueError(f"log needs a step of 1, got step={self.step}")
 
@@ -118,18 +109,18 @@ class Integer:
 
     @property
     def last(self) -> int:
-        """The largest value there is, ``high`` or less than a step below it."""
+        """The largest value: ``high``, or less than a step below it."""
         return self.low + self.step * (self.size - 1)
 
     @property
     def spacing(self) -> float:
-        """The least distance of two values in the cube, that of the last two."""
+        """The smallest distance between two values in the cube: that of the last two."""
         ends = self._code([self.last - self.step, self.last])
         return float(ends[1] - ends[0]) if self.size > 1 else math.inf
 
     @property
     def codes(self) -> Array:
-        """Where the values are in the cube, (size, 1)."""
+        """The values in the cube, (size, 1)."""
         return self._code(self.low + self.step * np.arange(self.size))[:, None]
 
     def place(self, v: Array) -> Array:
@@ -150,7 +141,6 @@ class Integer:
         return np.clip(x, self.low, self.last).astype(np.int64)
 
     def plain(self, x: Any) -> int:
-        """x, a value of this parameter in whatever type, as an integer."""
         return int(x)
 
     def encode(self, x: Any) -> Array:
@@ -166,7 +156,7 @@ class Integer:
         return self._code(self.decode(C)[:, None] + self.step * strides)[:, :, None]
 
     def _code(self, x: ArrayLike) -> Array:
-        """Values to the cube; the one place where it is done, so that equal values are equal."""
+        """Values to the cube; done here only, so that equal values have equal codes."""
         x = np.clip(np.asarray(x, dtype=np.float64), self.low, self.last)
         if self.size == 1:
             return np.zeros(x.shape)
@@ -177,7 +167,7 @@ class Integer:
 
 @dataclass(frozen=True)
 class Categorical:
-    """One of ``choices``, which have no order: text, numbers, true or false, or None."""
+    """One of ``choices``, which have no order: strings, numbers, booleans or None."""
 
     choices: tuple[Any, ...]
 
@@ -190,14 +180,14 @@ class Categorical:
         for i, choice in enumerate(choices):
             if choice is not None and not isinstance(choice, str | bool | int | float):
                 raise ValueError(
-                    f"choices must be text, numbers, true, false or none, got {choice!r:.80}: "
-                    f"name it, and look the name up in the objective"
+                    f"choices must be strings, numbers, booleans or None, got {choice!r:.80}: "
+                    f"use a name for it, and look the name up in the objective"
                 )
             if isinstance(choice, float) and not math.isfinite(choice):
                 raise ValueError(f"choices must be finite, got {choice}")
             if any(_same(choice, other) for other in choices[:i]):
                 raise ValueError(f"choices must differ, got {choice!r} twice")
-        object.__setattr__(self, "choices", choices)
+        assign(self, choices=choices)
 
     @property
     def size(self) -> int:
@@ -209,7 +199,7 @@ class Categorical:
 
     @property
     def codes(self) -> Array:
-        """Where the choices are in the cube, (K, w)."""
+        """The choices in the cube, (K, w)."""
         return HOT * np.eye(self.size) if self.size > 2 else np.arange(float(self.size))[:, None]
 
     def place(self, v: Array) -> Array:
@@ -224,7 +214,6 @@ class Categorical:
         return column
 
     def plain(self, x: Any) -> Any:
-        """x, one of the choices, as it stands among them."""
         return self.choices[self._index(x)]
 
     def encode(self, x: Any) -> Array:
@@ -251,10 +240,17 @@ Parameter = Real | Integer | Categorical
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Equal, with true and 1 apart and 1 and 1.0 not."""
+    """Whether they are equal, where True differs from 1, and 1 does not differ from 1.0."""
     if isinstance(a, np.generic):
         a = a.item()
     return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
+
+
+def _check_range(low: float, high: float, log: bool) -> None:
+    if not low < high:
+        raise ValueError(f"low must be below high, got low={low:.15g} and high={high:.15g}")
+    if log and low <= 0:
+        raise ValueError(f"log needs low > 0, got low={low:.15g}")
 
 
 def _number(name: str, value: Any) -> float:

@@ -1,25 +1,27 @@
-"""The set that is searched, and its map to the unit cube that the model sees.
+"""The set of points that is searched, and its map to the unit cube that the model sees.
 
     Space([(0, 1), (-5, 10)])                             points are arrays (d,)
     Space({"rate": Real(1e-5, 1, log=True), "layers": Integer(1, 9)},
           constraints=["rate * layers <= 1"])             points are dicts, name to value
 
-A constraint is an expression (see ``constraints``) or a function of the point; a space holds
-the points at which all of them are true.
+A constraint is an expression (see ``constraints``) or a function of the point; a space holds the
+points at which all constraints are true.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fitbo.checks import assign, finite
 from fitbo.mixture import Array
 from fitbo.space.constraints import NUMBER, ConstraintError, Expression, parse
 from fitbo.space.parameters import Categorical, Integer, Parameter, Real
@@ -28,18 +30,24 @@ ENUMERABLE = 1 << 16  # points of a finite space that are listed rather than dra
 
 Constraint = str | Callable[[Any], bool]
 
-__all__ = ["Categorical", "Exhausted", "Integer", "Parameter", "Real", "Space"]
+
+class Differentiable(Protocol):
+    """A function of points of the cube, (B, dim) -> (B,); with its gradient, (B,) and (B, dim)."""
+
+    def __call__(self, U: Array) -> Array: ...
+
+    def value_and_grad(self, U: Array) -> tuple[Array, Array]: ...
 
 
 class Exhausted(Exception):
-    """A finite space has no point left that was not asked for; the message ends the study."""
+    """Every point of a finite space has been asked for: the study ends with this message."""
 
 
 @dataclass(frozen=True, init=False)
 class Space:
-    """The points that are searched; ``dim`` is the dimension of the cube, ``snap`` its points.
+    """The points that are searched; ``dim`` is the dimension of the cube.
 
-    named         whether points are dicts; otherwise they are arrays and the names x0, x1, ...
+    named         whether points are dicts; otherwise they are arrays, and the names x0, x1, ...
     constraints   as they were given
     """
 
@@ -53,26 +61,20 @@ class Space:
         parameters: Mapping[str, Any] | Sequence[tuple[float, float]] | ArrayLike,
         constraints: Sequence[Constraint] = (),
     ) -> None:
-        if isinstance(parameters, Mapping):
-            names, kinds, named = *_named(parameters), True
-        else:
-            kinds, named = _pairs(parameters), False
-            names = tuple(f"x{i}" for i in range(len(kinds)))
+        named = isinstance(parameters, Mapping)
+        given = parameters if isinstance(parameters, Mapping) else _numbered(parameters)
+        if not given:
+            raise ValueError("a space must have at least one parameter, got none")
+        kinds = tuple(_kind(name, kind) for name, kind in given.items())
         if isinstance(constraints, str) or callable(constraints):
             constraints = [constraints]
-        for constraint in constraints:
-            if not (isinstance(constraint, str) or callable(constraint)):
-                raise ValueError(
-                    f"a constraint must be an expression or a function, got {constraint!r:.80}"
-                )
-        for name, value in (
-            ("names", names),
-            ("parameters", kinds),
-            ("constraints", tuple(constraints)),
-            ("named", named),
-        ):
-            object.__setattr__(self, name, value)
-        _ = self._expressions  # read now, so that an error is one of construction
+        for c in constraints:
+            if not (isinstance(c, str) or callable(c)):
+                raise ValueError(f"a constraint must be an expression or a function, got {c!r:.80}")
+        assign(
+            self, names=tuple(given), parameters=kinds, constraints=tuple(constraints), named=named
+        )
+        _ = self._constraints  # parsed now, so that an error is raised at construction
 
     @cached_property
     def dim(self) -> int:
@@ -83,7 +85,7 @@ class Space:
         """``(low, high)`` of each parameter; a category has none."""
         for name, p in zip(self.names, self.parameters, strict=True):
             if isinstance(p, Categorical):
-                raise ValueError(f"{name} is a category and has no bounds: look at its choices")
+                raise ValueError(f"{name} is a category and has no bounds: see its choices")
         return tuple((p.low, p.high) for p in self.parameters if not isinstance(p, Categorical))
 
     @property
@@ -96,12 +98,12 @@ class Space:
 
     @cached_property
     def plain(self) -> bool:
-        """Whether it fills the cube: real numbers only, and no constraint."""
+        """Whether it fills the cube: real parameters only, and no constraint."""
         return all(isinstance(p, Real) for p in self.parameters) and not self.constraints
 
     @cached_property
     def size(self) -> float:
-        """How many points there are without the constraints; infinite if one is real."""
+        """The number of points without the constraints; infinite if a parameter is real."""
         return math.prod(p.size for p in self.parameters)
 
     @cached_property
@@ -113,12 +115,12 @@ class Space:
     @cached_property
     def continuous(self) -> np.ndarray:
         """Which coordinates of the cube belong to real parameters, (dim,)."""
-        widths = [p.width for p in self.parameters]
-        return np.repeat([isinstance(p, Real) for p in self.parameters], widths)
+        real = [isinstance(p, Real) for p in self.parameters]
+        return np.repeat(real, [p.width for p in self.parameters])
 
     @cached_property
     def spacing(self) -> float:
-        """The least distance of two points that differ in integers or choices; inf if none."""
+        """The smallest distance of points that differ in integers or choices; inf if none do."""
         codes = [p.codes for p in self.parameters if isinstance(p, Categorical)]
         gaps = [p.spacing for p in self.parameters if isinstance(p, Integer)]
         return min([*gaps, *(c.max() for c in codes if c.size > 1)], default=math.inf)
@@ -129,18 +131,18 @@ class Space:
         Without names an array (..., d). With names a dict for (dim,), a list of them for (n, dim).
         """
         u = np.asarray(u, dtype=np.float64)
+        columns = self.columns(u.reshape(-1, self.dim)).values()
         if not self.named:
-            # A convex combination leaves the box by no more than rounding, which the clip takes.
-            return np.clip(self.low * (1 - u) + self.high * u, self.low, self.high)
-        columns = [column.tolist() for column in self.columns(np.atleast_2d(u)).values()]
-        points = [dict(zip(self.names, row, strict=True)) for row in zip(*columns, strict=True)]
+            return np.stack([*columns], axis=-1).reshape(u.shape)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        points = [dict(zip(self.names, row, strict=True)) for row in rows]
         return points if u.ndim > 1 else points[0]
 
     def to_cube(self, x: Any) -> Array:
         """Points to [0, 1]; one outside the bounds is an error. See ``check`` for constraints.
 
-        Without names (..., d) to (..., d). With names a dict, or the values in order, to (dim,),
-        and a list of dicts to (n, dim).
+        Without names (..., d) -> (..., d). With names a dict, or the values in order, -> (dim,);
+        a list of dicts -> (n, dim).
         """
         if not self.named:
             return self._box(x)
@@ -148,30 +150,30 @@ class Space:
             return np.array([self.to_cube(point) for point in x])
         codes = []
         for name, p, value in zip(self.names, self.parameters, self._values(x), strict=True):
-            try:
+            with _naming(name):
                 codes.append(p.encode(value))
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from None
         return np.concatenate(codes)
 
     def plain_values(self, point: Any) -> dict[str, Any]:
-        """A named point as a dict of floats, integers and choices, from whatever was given."""
+        """A named point as a dict of floats, integers and choices, whatever types were given."""
         given = zip(self.names, self.parameters, self._values(point), strict=True)
         return {name: p.plain(value) for name, p, value in given}
 
     def snap(self, U: ArrayLike) -> Array:
         """(..., dim) in the cube to the nearest points that can be evaluated, same shape."""
         U = np.asarray(U, dtype=np.float64)
-        flat = U.reshape(-1, self.dim)
-        return self._joined("snap", [flat[:, c] for c in self.columns_of]).reshape(U.shape)
+        pairs = zip(self.parameters, self.columns_of, strict=True)
+        snapped = [p.snap(U.reshape(-1, self.dim)[:, c]) for p, c in pairs]
+        return np.concatenate(snapped, axis=1).reshape(U.shape)
 
     def place(self, V: Array) -> Array:
         """(n, number of parameters) uniform in [0, 1] to points of the cube, (n, dim).
 
-        Every parameter takes one coordinate of V, so that each choice of a category is as likely
-        as the others and a sequence that fills V evenly fills the space evenly.
+        Every parameter takes one coordinate of V, so all choices of a category are equally likely,
+        and a sequence that fills V evenly fills the space evenly.
         """
-        return self._joined("place", list(V.T))
+        pairs = zip(self.parameters, V.T, strict=True)
+        return np.concatenate([p.place(v) for p, v in pairs], axis=1)
 
     def columns(self, U: Array) -> dict[str, Any]:
         """The values at (n, dim) points of the cube, for each name (n,)."""
@@ -185,7 +187,7 @@ class Space:
         good = np.ones(len(U), dtype=bool)
         if not len(U):
             return good
-        columns = self.columns(U) if self._expressions else {}
+        columns = self.columns(U) if any(isinstance(c, str) for c in self.constraints) else {}
         for constraint in self._constraints:
             if isinstance(constraint, Expression):
                 good &= constraint(columns)
@@ -195,27 +197,28 @@ class Space:
         return good
 
     def contains(self, point: Any) -> bool:
-        """Whether the point has the right parameters, in their bounds, and satisfies all."""
+        """Whether the point has these parameters, within bounds, and satisfies the constraints."""
         try:
             self.check(point)
-        except ConstraintError:
-            raise
-        except (ValueError, TypeError):
+        except (ValueError, TypeError) as error:
+            if isinstance(error, ConstraintError):
+                raise
             return False
         return True
 
     def check(self, point: Any) -> Array:
-        """The point in the cube, (dim,), or one error that says why it is not of this space."""
+        """The point in the cube, (dim,), or an error that says why it is not in this space."""
         u = self.to_cube(point)
         if u.shape != (self.dim,):
             raise ValueError(f"x must have shape ({self.dim},), got {np.shape(point)}")
-        # The constraints see the point itself: by way of the cube it would come back rounded, on
-        # the wrong side of a wall perhaps.
+        # The constraints see the point itself: rounded on its way through the cube, it might come
+        # out on the other side of a boundary.
         x = self.plain_values(point) if self.named else np.asarray(point, dtype=np.float64)
-        pairs = x.items() if isinstance(x, dict) else zip(self.names, x, strict=True)
-        columns = {}
-        for (name, value), p in zip(pairs, self.parameters, strict=True):
-            columns[name] = np.array([value], dtype=object if isinstance(p, Categorical) else None)
+        values = x.values() if isinstance(x, dict) else x
+        columns = {
+            name: np.array([value], dtype=object if isinstance(p, Categorical) else None)
+            for name, value, p in zip(self.names, values, self.parameters, strict=True)
+        }
         for constraint in self._constraints:
             if isinstance(constraint, Expression):
                 holds, text = bool(constraint(columns)[0]), constraint.text
@@ -229,28 +232,19 @@ class Space:
     def points(self) -> Array:
         """Every point of a finite space that satisfies the constraints, in the cube, (N, dim)."""
         if self.size > ENUMERABLE:
-            raise ValueError(f"only {ENUMERABLE} points can be listed, and there are {self.size}")
+            raise ValueError(f"only {ENUMERABLE} points can be listed, got {self.size}")
         codes = [p.codes for p in self.parameters if not isinstance(p, Real)]
         which = np.indices([len(c) for c in codes]).reshape(len(codes), -1)
         U = np.concatenate([c[k] for c, k in zip(codes, which, strict=True)], axis=1)
         return U[self.feasible(U)]
 
     @cached_property
-    def _expressions(self) -> tuple[Expression, ...]:
+    def _constraints(self) -> tuple[Expression | Callable[[Any], bool], ...]:
         kinds = {
             name: p.choices if isinstance(p, Categorical) else NUMBER
             for name, p in zip(self.names, self.parameters, strict=True)
         }
-        return tuple(parse(c, kinds) for c in self.constraints if isinstance(c, str))
-
-    @cached_property
-    def _constraints(self) -> tuple[Expression | Callable[[Any], bool], ...]:
-        read = iter(self._expressions)
-        return tuple(next(read) if isinstance(c, str) else c for c in self.constraints)
-
-    def _joined(self, what: str, parts: list[Array]) -> Array:
-        pairs = zip(self.parameters, parts, strict=True)
-        return np.concatenate([getattr(p, what)(part) for p, part in pairs], axis=1)
+        return tuple(parse(c, kinds) if isinstance(c, str) else c for c in self.constraints)
 
     def _values(self, point: Any) -> list[Any]:
         """The values of a named point, in order."""
@@ -258,7 +252,7 @@ class Space:
         if isinstance(point, Mapping):
             unknown = [str(name) for name in point if name not in self.names]
             if unknown:
-                raise ValueError(f"{', '.join(unknown)} is no parameter: they are {known}")
+                raise ValueError(f"{', '.join(unknown)} is not among the parameters {known}")
             missing = [name for name in self.names if name not in point]
             if missing:
                 raise ValueError(f"the point has no {', '.join(missing)}: it needs {known}")
@@ -266,15 +260,14 @@ class Space:
         if isinstance(point, str) or not isinstance(point, Sequence | np.ndarray):
             raise ValueError(f"a point must be a dict of {known}, got {point!r:.80}")
         if len(point) != len(self.names):
-            raise ValueError(f"a point has {len(self.names)} values, {known}, got {len(point)}")
+            raise ValueError(f"a point must have the values of {known}, got {len(point)} values")
         return list(point)
 
     def _box(self, x: ArrayLike) -> Array:
         x = np.asarray(x, dtype=np.float64)
         if x.ndim == 0 or x.shape[-1] != self.dim:
             raise ValueError(f"x must have shape (..., {self.dim}), got {x.shape}")
-        if not np.isfinite(x).all():
-            raise ValueError(f"x must be finite, got {x}")
+        finite("x", x)
         outside = (x < self.low) | (x > self.high)
         if outside.any():
             i = int(np.argmax(outside.reshape(-1, self.dim).any(0)))
@@ -282,41 +275,37 @@ class Space:
         return np.clip((x - self.low) / (self.high - self.low), 0.0, 1.0)
 
 
-def _named(parameters: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[Parameter, ...]]:
-    """Names and kinds; a pair of numbers is a real parameter's bounds."""
-    if not parameters:
-        raise ValueError("a space must have at least one parameter, got none")
-    kinds: list[Parameter] = []
-    for name, kind in parameters.items():
-        if not isinstance(name, str) or not name:
-            raise ValueError(f"the name of a parameter must be text, got {name!r:.80}")
-        if isinstance(kind, tuple | list) and len(kind) == 2:
-            try:
-                kind = Real(*kind)
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from None
-        if not isinstance(kind, Real | Integer | Categorical):
-            raise ValueError(
-                f"{name} must be a Real, an Integer, a Categorical or a pair (low, high), "
-                f"got {kind!r:.80}"
-            )
-        kinds.append(kind)
-    return tuple(parameters), tuple(kinds)
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Puts the name before the message of an error."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
 
 
-def _pairs(bounds: Any) -> tuple[Parameter, ...]:
+def _kind(name: str, kind: Any) -> Parameter:
+    """The parameter; a pair of numbers stands for a real parameter's bounds."""
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"the name of a parameter must be a string, got {name!r:.80}")
+    if isinstance(kind, tuple | list) and len(kind) == 2:
+        with _naming(name):
+            return Real(*kind)
+    if not isinstance(kind, Real | Integer | Categorical):
+        expected = "a Real, an Integer, a Categorical or a pair (low, high)"
+        raise ValueError(f"{name} must be {expected}, got {kind!r:.80}")
+    return kind
+
+
+def _numbered(bounds: Any) -> dict[str, Any]:
+    """Pairs (low, high) with the names x0, x1, ..."""
     try:
         array = np.array(bounds, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"bounds must be pairs of numbers, got {bounds!r:.80}") from None
     if array.ndim != 2 or array.shape[0] < 1 or array.shape[1] != 2:
-        raise ValueError(f"bounds must be pairs (low, high), one a dimension, got {bounds!r:.80}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"bounds must be finite, got {bounds!r:.80}")
-    for i, (low, high) in enumerate(array):
-        if not low < high:
-            raise ValueError(f"bounds[{i}] must have low < high, got ({low:g}, {high:g})")
-    return tuple(Real(low, high) for low, high in array.tolist())
+        raise ValueError(f"bounds must be pairs (low, high), one per dimension, got {bounds!r:.80}")
+    return {f"x{i}": pair for i, pair in enumerate(array.tolist())}
 
 
 def _name(constraint: Callable[[Any], bool]) -> str:

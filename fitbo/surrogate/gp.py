@@ -1,17 +1,13 @@
 """Many Gaussian processes at once: stacked Cholesky factors, likelihoods, conditioning.
 
-=============  ==============  ================================================================
-symbol         shape           meaning
-=============  ==============  ================================================================
-``K``          (M, n, n)       covariances of the data, noise included; lower triangles are read
-``L``          (M, n, n)       lower Cholesky factors, K = L L^T
-``r``          (M, n)          data less their mean
-``jitter``     (M,)            relative increase of the diagonal that made K factorise
-=============  ==============  ================================================================
+    K       (M, n, n)  covariances of the data, noise included; lower triangles are read
+    L       (M, n, n)  lower Cholesky factors, K = L L^T
+    r       (M, n)     data less their mean
+    jitter  (M,)       relative increase of the diagonal that made K factorise
 
-Jitter multiplies the diagonal, ``K_ii (1 + jitter)``: it acts on the correlation matrix, so a
-process of any scale and a diagonal of any spread (noise may differ by 1e12 between points) get a
-jitter they notice. It is raised for the matrices that fail and for those only.
+Jitter multiplies the diagonal, ``K_ii (1 + jitter)``: it acts on the correlation matrix, so it has
+an effect at any scale of the process and any spread of the diagonal (noise may differ by 1e12
+between points). It is raised only for the matrices that fail.
 """
 
 from __future__ import annotations
@@ -24,8 +20,7 @@ from scipy.linalg import lapack
 from fitbo.mixture import LOG_2PI, Array
 
 JITTERS = tuple(10.0**power for power in range(-12, 1))
-# Beyond this a covariance is not the one the sampler asked about: its density is called -inf.
-LIKELIHOOD_JITTER = 1e-6
+LIKELIHOOD_JITTER = 1e-6  # beyond it K is no longer what the sampler asked about: its density is 0
 BORDER = 1e300  # exceeds any quadratic form a likelihood could survive
 
 
@@ -39,7 +34,7 @@ def blocks(total: int, size: int) -> Iterator[slice]:
 def cholesky(K: Array, max_jitter: float = 1.0) -> tuple[Array, Array]:
     """Factors (M, n, n) and the jitter each needed (M,), 0 for almost all.
 
-    A matrix that fails at ``max_jitter`` has a factor of NaN and a jitter of inf. A finite K with
+    A matrix that fails at ``max_jitter`` gets a factor of NaN and a jitter of inf. A finite K with
     a positive diagonal cannot fail at jitter 1: a correlation matrix plus the identity is definite.
     """
     jitter = np.zeros(len(K))
@@ -76,10 +71,8 @@ def _factorise_each(K: Array, L: Array, rows: np.ndarray) -> np.ndarray:
     except np.linalg.LinAlgError:
         if len(rows) == 1:
             return rows
-        half = len(rows) // 2
-        return np.concatenate(
-            [_factorise_each(K, L, rows[:half]), _factorise_each(K, L, rows[half:])]
-        )
+        halves = np.array_split(rows, [len(rows) // 2])
+        return np.concatenate([_factorise_each(K, L, half) for half in halves])
     return rows[:0]
 
 
@@ -93,7 +86,7 @@ def log_likelihood(bordered: Array) -> Array:
 
     the last row of the factor is the forward substitution z = L^-1 r: one stacked Cholesky yields
     both log det K and r^T K^-1 r = z^T z, where a stacked solve would cost twice as much again.
-    The corner c = BORDER only has to exceed z^T z; l is not used.
+    The corner c = BORDER must only exceed z^T z; l is not used.
     """
     L, _ = cholesky(bordered, LIKELIHOOD_JITTER)
     n = bordered.shape[-1] - 1
@@ -115,7 +108,7 @@ def inverse_factor(K: Array) -> tuple[Array, Array]:
     L, jitter = cholesky(K)
     out = np.empty_like(L)
     # A loop, because LAPACK has no stacked trtri and numpy's stacked inverse ignores the triangle
-    # (three times slower at n = 100). It runs once a dataset. Transposes make the order LAPACK's.
+    # (three times slower at n = 100). It runs once per dataset. Transposes make the order LAPACK's.
     for j, lower in enumerate(L):
         out[j] = lapack.dtrtri(lower.T, lower=0)[0].T
     return out, jitter

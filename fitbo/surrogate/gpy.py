@@ -4,52 +4,46 @@
     density   = LogPosterior(X, z, kernel)                                    "matern52 + periodic"
     surrogate = condition(X, z, log_theta, kernel)
 
-==============  ============  ==================================================================
-symbol          shape         meaning
-==============  ============  ==================================================================
-``q``           int           free parameters of the kernel, in GPy's order; fixed ones stay put
-``log_theta``   (M, q + 2)    (log of the kernel's parameters, log noise, log gap)
-==============  ============  ==================================================================
+``log_theta`` (M, q + 2) holds the logs of the kernel's q free parameters in GPy's order, of the
+noise and of the gap; parameters that are fixed in GPy stay fixed.
 
-The model of ``parabola`` is unchanged; only the covariance of g comes from GPy, one sample at a
-time, so this is slower than the batched path in proportion to M. It is also that path's oracle.
+The model of ``warp`` is unchanged; only the covariance of g comes from GPy, one sample at a
+time, so this is slower than the batched path in proportion to M. It is also that path's oracle. A
+``Covariance`` here moves the parameters of its own copy of the kernel: use it in one thread only.
 
-**Prior.** A kernel's parameters are log-normal about the values it was built with, with a deviation
-of ``KERNEL_SCALE``: state what you expect by building the kernel with it. An expression builds it
-with the medians of ``prior``. Noise and gap have the priors of ``prior``.
+**Prior.** A kernel's parameters are log-normal about the values it was built with, with a standard
+deviation of ``KERNEL_SCALE``: build the kernel with the values that you expect. An expression
+builds it with the medians of ``hyperparameters``, which also has the priors of noise and gap.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add, mul
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fitbo.checks import assign
 from fitbo.mixture import Array
-from fitbo.surrogate.etas import gap_quantiles, weights_of
-from fitbo.surrogate.gp import BORDER, blocks, inverse_factor, log_likelihood
-from fitbo.surrogate.hyperparameters import log_parameters
-from fitbo.surrogate.parabola import (
-    NUGGET,
-    Latent,
-    Mean,
-    Parabola,
-    Rule,
-    floored,
-    log_jacobian,
-    mean_of_g,
-    noise_in_g,
-    warp,
+from fitbo.surrogate.hyperparameters import (
+    GAP,
+    LENGTHSCALE,
+    NOISE,
+    SIGNAL,
+    Prior,
+    Theta,
+    log_parameters,
 )
-from fitbo.surrogate.posterior import Posterior, dataset
-from fitbo.surrogate.prior import GAP, LENGTHSCALE, NOISE, SIGNAL, Prior
+from fitbo.surrogate.parabola import Latent, Parabola, floored
+from fitbo.surrogate.posterior import Covariance, Posterior
+from fitbo.surrogate.warp import MEAN_VARIANCE, NUGGET
 
 Kern = Any  # GPy.kern.Kern: GPy carries no types, and importing it takes two seconds
 
 KERNEL_SCALE = 1.25  # e^(2 * 1.25) is a factor of twelve either way
-BLOCK = 1 << 21  # entries of the arrays held at once: 16 MB each
 NAMES = {
     "rbf": "RBF",
     "matern32": "Matern32",
@@ -83,104 +77,73 @@ def kernel_from(kernel: str | Kern, d: int) -> Kern:
 
 
 @dataclass(frozen=True, eq=False)
-class Parameters:
-    """The free parameters of a GPy kernel, which this object owns."""
+class KernelTheta(Theta):
+    """M samples: of the noise, the gap and the kernel's free parameters, ``values`` (M, q)."""
 
-    kern: Kern
+    values: Array
+
+
+@dataclass(frozen=True, eq=False)
+class GPyCovariance(Covariance):
+    """Covariances by a GPy kernel, which this object owns; ``free`` indexes its q parameters."""
+
     free: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        held = [index for rule, index in self.kern.constraints.items() if str(rule) == "fixed"]
-        every = np.arange(self.kern.size)
-        object.__setattr__(self, "free", np.setdiff1d(every, np.concatenate([every[:0], *held])))
+        kernel = kernel_from(self.kernel, self.X.shape[1])
+        held = [index for rule, index in kernel.constraints.items() if str(rule) == "fixed"]
+        every = np.arange(kernel.size)
+        free = np.setdiff1d(every, np.concatenate([every[:0], *held]))
+        assign(self, kernel=kernel, free=free)
 
-    @property
-    def values(self) -> Array:
-        """(q,)."""
-        return np.array(self.kern.param_array)[self.free]
+    def at(self, values: Array) -> Kern:
+        """The kernel with its free parameters set to ``values``, (q,)."""
+        parameters = np.array(self.kernel.param_array)
+        parameters[self.free] = values
+        self.kernel[:] = parameters
+        return self.kernel
 
-    def set(self, theta: Array) -> None:
-        """Move the kernel to theta, (q,)."""
-        values = np.array(self.kern.param_array)
-        values[self.free] = theta
-        self.kern[:] = values
+    def default_prior(self) -> Prior:
+        location = np.log(np.array(self.kernel.param_array)[self.free])
+        table = np.array([*((mu, KERNEL_SCALE) for mu in location), NOISE, GAP])
+        return Prior(table[:, 0], table[:, 1])
+
+    def unpack(self, log_theta: ArrayLike) -> KernelTheta:
+        theta = np.exp(log_parameters(log_theta, self.free.size + 2))
+        return KernelTheta(noise_variance=theta[:, -2], gap=theta[:, -1], values=theta[:, :-2])
+
+    def fill(self, K: Array, theta: KernelTheta, noise: Array) -> None:
+        n = len(self.X)
+        diagonal = np.arange(n)
+        for matrix, values in zip(K, theta.values, strict=True):
+            matrix[:n, :n] = self.at(values).K(self.X)
+        K[:, diagonal, diagonal] *= 1 + NUGGET
+        K[:, :n, :n] += MEAN_VARIANCE
+        K[:, diagonal, diagonal] += noise
 
 
-@dataclass(frozen=True, eq=False)
 class LogPosterior(Posterior):
-    """``log_theta`` (W, q + 2) -> log-density (W,); X (n, d), y (n,) standardised.
+    """The log-density of ``log_theta`` (W, q + 2) for a GPy kernel or an expression."""
 
-    The kernel is copied, and the copy's parameters move as it is evaluated: one thread an object.
-    """
-
-    BLOCK: ClassVar[int] = BLOCK
-
-    X: Array
-    y: Array
-    kernel: str | Kern = "matern52"
-    mean: Mean = "marginal"
-    prior: Prior | None = None
-    _prior: Prior = field(init=False, repr=False)
-    _parameters: Parameters = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        X, y = dataset(self.X, self.y)
-        parameters = Parameters(kernel_from(self.kernel, X.shape[1]))
-        prior = _default_prior(parameters) if self.prior is None else self.prior
-        for name, value in (("X", X), ("y", y), ("_prior", prior), ("_parameters", parameters)):
-            object.__setattr__(self, name, value)
-        mean_of_g(np.ones((1, 1)), self.mean)
-        if prior.location.size != self.n_parameters:
-            raise ValueError(
-                f"prior must have {self.n_parameters} entries for this kernel, got "
-                f"{prior.location.size}"
-            )
-
-    @property
-    def n_parameters(self) -> int:
-        """P = q + 2."""
-        return self._parameters.free.size + 2
-
-    def _log_likelihood(self, log_theta: Array) -> Array:
-        theta, n = np.exp(log_theta), len(self.y)
-        excess = self.y - self.y.min()
-        g = warp(excess, theta[:, -1])
-        b, tau2 = mean_of_g(g, self.mean)
-        bordered = np.zeros((len(g), n + 1, n + 1))
-        bordered[:, :n, :n] = _data_covariance(self._parameters, self.X, theta, g, tau2)
-        bordered[:, n, :n] = g - b[:, None]
-        bordered[:, n, n] = BORDER
-        return log_likelihood(bordered) + log_jacobian(g, excess)
+    COVARIANCE: ClassVar = GPyCovariance
 
 
-@dataclass(frozen=True, eq=False)
 class GPySurrogate(Parabola):
-    """Predicts f for every sample; made by ``condition``. Shapes as in ``batched``.
+    """Predicts f for every sample, one after the other."""
 
-    kernel_theta (M, q): the kernel's free parameters. One thread an object, as ``LogPosterior``.
-    """
-
-    PER_THETA: ClassVar = (*Parabola.PER_THETA, "kernel_theta", "inverse_factor", "alpha", "mean")
-
-    kernel_theta: Array
-    parameters: Parameters = field(repr=False)
-    inverse_factor: Array = field(repr=False)
-    alpha: Array = field(repr=False)
-    mean: Array
-    mean_variance: float
+    COVARIANCE: ClassVar = GPyCovariance
 
     def _latent(self, X: Array, gradient: bool) -> Latent:
         (T, K, _), (B, d) = self.alpha.shape, X.shape
         m, v, prior_variance = np.empty((T, K, B)), np.empty((T, B)), np.empty((T, B))
         dm, dv = np.empty((T, K, B, d * gradient)), np.empty((T, B, d * gradient))
         ones = np.ones((B, 1))
-        for j, theta in enumerate(self.kernel_theta):
-            self.parameters.set(theta)
-            kern = self.parameters.kern
-            k = kern.K(X, self.X_data) + self.mean_variance
+        for j, values in enumerate(self.theta.values):
+            kern = self.covariance.at(values)
+            k = kern.K(X, self.X_data) + MEAN_VARIANCE
             A = k @ self.inverse_factor[j].T
-            m[j] = self.mean[j][:, None] + self.alpha[j] @ k.T
-            prior_variance[j] = kern.Kdiag(X) + self.mean_variance
+            m[j] = self.alpha[j] @ k.T
+            prior_variance[j] = kern.Kdiag(X) + MEAN_VARIANCE
             v[j] = prior_variance[j] - np.vecdot(A, A)
             if gradient:
                 for alpha, slopes in zip(self.alpha[j], dm[j], strict=True):
@@ -190,42 +153,7 @@ class GPySurrogate(Parabola):
         return floored(m, v, dm, dv, prior_variance)
 
 
-def condition(
-    X: ArrayLike,
-    y: ArrayLike,
-    log_theta: ArrayLike,
-    kernel: str | Kern = "matern52",
-    rule: Rule = "moment_matched",
-    mean: Mean = "marginal",
-    etas: int = 1,
-) -> GPySurrogate:
-    """The surrogate given X (n, d), standardised y (n,) and samples log_theta (T, q + 2)."""
-    X, y = dataset(X, y)
-    parameters = Parameters(kernel_from(kernel, X.shape[1]))
-    theta = np.exp(log_parameters(log_theta, parameters.free.size + 2))
-    g = warp(y - y.min(), theta[:, -1])
-    tau2 = mean_of_g(g, mean)[1]
-    n, T = len(y), len(g)
-    factor, jitter = np.empty((T, n, n)), np.empty(T)
-    for js in blocks(T, BLOCK // n**2):
-        K = _data_covariance(parameters, X, theta[js], g[js], tau2)
-        factor[js], jitter[js] = inverse_factor(K)
-    excess = y - y.min()
-    gaps = gap_quantiles(factor, excess, theta[:, -1], etas, mean)
-    alpha, b = weights_of(factor, excess, gaps, mean)
-    return GPySurrogate(
-        X_data=X,
-        eta=y.min() - gaps.ravel(),
-        noise_variance=theta[:, -2],
-        jitter=jitter,
-        rule=rule,
-        kernel_theta=theta[:, :-2],
-        parameters=parameters,
-        inverse_factor=factor,
-        alpha=alpha,
-        mean=b,
-        mean_variance=tau2,
-    )
+condition = GPySurrogate.condition
 
 
 def _parse(expression: str, d: int) -> Kern:
@@ -240,36 +168,5 @@ def _parse(expression: str, d: int) -> Kern:
             options = {"ARD": True, "lengthscale": lengthscale, "variance": np.exp(SIGNAL[0])}
         return getattr(GPy.kern, NAMES[name])(d, **options)
 
-    total = None
-    for term in expression.split("+"):
-        product = None
-        for name in term.split("*"):
-            part = factor(name.strip().lower())
-            product = part if product is None else product * part
-        total = product if total is None else total + product
-    return total
-
-
-def _default_prior(parameters: Parameters) -> Prior:
-    location = np.log(parameters.values)
-    scale = np.full(location.size, KERNEL_SCALE)
-    tail = np.array([NOISE, GAP])
-    return Prior(
-        np.concatenate([location, tail[:, 0]]),
-        np.concatenate([scale, tail[:, 1]]),
-    )
-
-
-def _data_covariance(
-    parameters: Parameters, X: Array, theta: Array, g: Array, tau2: float
-) -> Array:
-    """Covariances of the warped data, noise and nugget included, (M, n, n)."""
-    K = np.empty((len(theta), len(X), len(X)))
-    diagonal = np.arange(len(X))
-    for j, row in enumerate(theta):
-        parameters.set(row[:-2])
-        K[j] = parameters.kern.K(X)
-        K[j, diagonal, diagonal] *= 1 + NUGGET
-    K += tau2
-    K[:, diagonal, diagonal] += noise_in_g(theta[:, -2], g)
-    return K
+    terms = [[factor(name.strip().lower()) for name in t.split("*")] for t in expression.split("+")]
+    return reduce(add, [reduce(mul, factors) for factors in terms])

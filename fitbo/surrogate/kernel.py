@@ -1,51 +1,71 @@
-"""Stationary kernels with a lengthscale a dimension, for M samples at once, and their x-gradient.
+"""Stationary kernels with one lengthscale per dimension, for M samples at once, and x-gradients.
 
-=================  ================  =========================================================
-symbol             shape             meaning
-=================  ================  =========================================================
-``precisions``     (M, d)            1/l^2
-``r2``             (M, N)            squared scaled distances of N pairs of points
-``rho``            (M, N)            the correlation, rho(r2) but for ``Additive``; k = s^2 rho
-``slope``          (M, N)            d rho / d r2, finite at r2 = 0 for each kernel here
-``table``          (d, N)            squared differences, one row a dimension, N = n1 n2 pairs
-``share``          (M,)              w, of the variance that is additive; 0 for most kernels
-``parts``          (M, d, N)         w/d times the slopes of the additive terms
-=================  ================  =========================================================
+    precisions  (M, d)     1/l^2
+    table       (d, N)     squared differences of N = n1 n2 pairs of points, by dimension
+    r2          (M, N)     squared scaled distances of the pairs
+    rho         (M, N)     the correlation, a function of r2 but for ``Additive``; k = s^2 rho
+    slope       (M, N)     d rho / d r2, finite at r2 = 0 for each kernel here
+    share       (M,)       w, the additive share of the variance; 0 for most kernels
+    parts       (M, d, N)  w/d times the slopes of the additive terms
 
     r2_m(x, x') = sum_i (x_i - x'_i)^2 / l_mi^2        is linear in 1/l^2,
 
 so the distances of every sample are one GEMM, (M, d) with (d, N). The table does not depend on the
-hyperparameters: a sampler makes it once a dataset. Differences are taken before they are squared,
+hyperparameters: a sampler makes it once per dataset. Differences are taken before they are squared,
 so near-duplicate points keep their full relative accuracy.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fitbo.checks import one_of
 from fitbo.mixture import Array
+from fitbo.shelf import Shelf
 from fitbo.surrogate.hyperparameters import Hyperparameters
 
+Slopes = tuple[Array, Array, Array | None]  # rho, slope, and the parts of an additive kernel
 
-class Kernel(Protocol):
-    """A correlation function of the squared scaled distance. Both methods overwrite ``r2``."""
+
+class Kernel(ABC):
+    """The correlation of g at pairs of points, for M samples of theta."""
+
+    n_shares: ClassVar[int] = 0  # hyperparameters besides lengthscales and variance
+
+    @abstractmethod
+    def correlation(self, theta: Hyperparameters, table: Array) -> Array:
+        """rho for every sample and pair, (M, N)."""
+
+    @abstractmethod
+    def correlation_and_slopes(self, theta: Hyperparameters, table: Array) -> Slopes:
+        """The same with the slopes: d rho/dx_i = (slope + parts_i) d r2_i/dx_i."""
+
+
+class Stationary(Kernel):
+    """A kernel that is a function of the squared scaled distance, which its methods overwrite."""
 
     def value(self, r2: Array) -> Array:
         """rho(r2), any shape."""
-        ...
+        return self.value_and_slope(r2)[0]
 
+    @abstractmethod
     def value_and_slope(self, r2: Array) -> tuple[Array, Array]:
         """rho(r2) and d rho / d r2."""
-        ...
+
+    def correlation(self, theta: Hyperparameters, table: Array) -> Array:
+        return self.value(theta.precisions @ table)
+
+    def correlation_and_slopes(self, theta: Hyperparameters, table: Array) -> Slopes:
+        return *self.value_and_slope(theta.precisions @ table), None
 
 
 @dataclass(frozen=True)
-class RBF:
+class RBF(Stationary):
     """``rho = exp(-r2/2)``."""
 
     def value(self, r2: Array) -> Array:
@@ -58,11 +78,8 @@ class RBF:
 
 
 @dataclass(frozen=True)
-class Matern32:
+class Matern32(Stationary):
     """``rho = (1 + a) exp(-a)``, a = sqrt(3 r2);  slope ``-(3/2) exp(-a)``."""
-
-    def value(self, r2: Array) -> Array:
-        return self.value_and_slope(r2)[0]
 
     def value_and_slope(self, r2: Array) -> tuple[Array, Array]:
         r2 *= 3.0
@@ -75,7 +92,7 @@ class Matern32:
 
 
 @dataclass(frozen=True)
-class Matern52:
+class Matern52(Stationary):
     """``rho = (1 + a + a^2/3) exp(-a)``, a = sqrt(5 r2);  slope ``-(5/6)(1 + a) exp(-a)``."""
 
     def value(self, r2: Array) -> Array:
@@ -103,8 +120,8 @@ class Matern52:
 
 
 @dataclass(frozen=True)
-class Rational:
-    """``rho = (1 + r2/2)^-2``, slope ``-(1 + r2/2)^-3``: smooth, and no exponential to pay for."""
+class Rational(Stationary):
+    """``rho = (1 + r2/2)^-2``, slope ``-(1 + r2/2)^-3``: smooth, without the cost of an exp."""
 
     def value(self, r2: Array, weight: ArrayLike = 1.0) -> Array:
         """``weight`` rho(r2): the factor costs nothing here."""
@@ -123,29 +140,53 @@ class Rational:
 
 
 @dataclass(frozen=True)
-class Additive:
+class Additive(Kernel):
     """``(1 - w) rho(r2) + (w/d) sum_i rho_1(r2_i)``, with the additive share w of the samples.
 
-    What a function owes to its inputs one by one is learnt across the whole cube: an additive
-    function of d inputs is d functions of one. The share is a hyperparameter like the others, and
-    both parts have the same lengthscales. (A category is as many inputs as it has choices.)
+    The effect of each input by itself is learnt across the whole cube: an additive function of d
+    inputs is d functions of one. The share is a hyperparameter like the others, and both parts have
+    the same lengthscales. (A category counts as many inputs as it has choices.)
     """
 
-    whole: Kernel = Matern52()  # rho
+    n_shares: ClassVar[int] = 1
+
+    whole: Stationary = Matern52()  # rho
     part: Rational = Rational()  # rho_1
 
+    def correlation(self, theta: Hyperparameters, table: Array) -> Array:
+        precisions, share = theta.precisions, theta.share[:, None]
+        rho = self.whole.value(precisions @ table)
+        rho *= 1 - share
+        term = np.empty_like(rho)
+        for precision, row in zip(precisions.T, table, strict=True):
+            np.multiply(precision[:, None], row, out=term)
+            rho += self.part.value(term, share / len(table))
+        return rho
 
-AnyKernel = Kernel | Additive
+    def correlation_and_slopes(self, theta: Hyperparameters, table: Array) -> Slopes:
+        precisions, share = theta.precisions, theta.share[:, None]
+        rho, slope = self.whole.value_and_slope(precisions @ table)
+        for whole in (rho, slope):
+            whole *= 1 - share
+        terms, parts = self.part.value_and_slope(precisions[:, :, None] * table)
+        weight = np.tile(share[:, :, None] / len(table), len(table))
+        rho += (weight @ terms)[:, 0]
+        parts *= weight[:, :, :1]
+        return rho, slope, parts
 
-KERNELS: dict[str, AnyKernel] = {
-    "rbf": RBF(),
-    "matern32": Matern32(),
-    "matern52": Matern52(),
-    "additive": Additive(),
-}
+
+KERNELS: Shelf[Kernel] = Shelf(
+    "fitbo.kernels",
+    {
+        "rbf": RBF(),
+        "matern32": Matern32(),
+        "matern52": Matern52(),
+        "additive": Additive(),
+    },
+)
 
 
-def named_kernel(kernel: str | AnyKernel) -> AnyKernel:
+def named_kernel(kernel: str | Kernel) -> Kernel:
     """A kernel from its name or from itself."""
     if not isinstance(kernel, str):
         return kernel
@@ -153,51 +194,11 @@ def named_kernel(kernel: str | AnyKernel) -> AnyKernel:
     return KERNELS[kernel]
 
 
-def n_shares(kernel: AnyKernel) -> int:
-    """How many hyperparameters a kernel has besides lengthscales and variance: 1 if additive."""
-    return int(isinstance(kernel, Additive))
-
-
 def squared_differences(X1: Array, X2: Array) -> Array:
     """(n1, d), (n2, d) -> (d, n1 n2): entry (i, a n2 + b) is (X1[a, i] - X2[b, i])^2."""
     difference = X1.T[:, :, None] - X2.T[:, None, :]
     difference *= difference
     return difference.reshape(X1.shape[1], -1)
-
-
-def correlation(kernel: AnyKernel, theta: Hyperparameters, table: Array) -> Array:
-    """rho for every sample and pair, M samples of theta and (d, N) -> (M, N)."""
-    precisions = theta.precisions
-    if not isinstance(kernel, Additive):
-        return kernel.value(precisions @ table)
-    rho, share = kernel.whole.value(precisions @ table), theta.share[:, None]
-    rho *= 1 - share
-    term = np.empty_like(rho)
-    for precision, row in zip(precisions.T, table, strict=True):
-        np.multiply(precision[:, None], row, out=term)
-        rho += kernel.part.value(term, share / len(table))
-    return rho
-
-
-def correlation_and_slopes(
-    kernel: AnyKernel, theta: Hyperparameters, table: Array
-) -> tuple[Array, Array, Array]:
-    """rho and slope (M, N), and the parts (M, d, N), which are empty but for an additive kernel.
-
-    d rho/dx_i = (slope + parts_i) d r2_i/dx_i.
-    """
-    precisions = theta.precisions
-    if not isinstance(kernel, Additive):
-        rho, slope = kernel.value_and_slope(precisions @ table)
-        return rho, slope, np.empty((len(rho), 0, rho.shape[1]))
-    rho, slope = kernel.whole.value_and_slope(precisions @ table)
-    for whole in (rho, slope):
-        whole *= 1 - theta.share[:, None]
-    terms, parts = kernel.part.value_and_slope(precisions[:, :, None] * table)
-    weight = np.tile(theta.share[:, None, None] / len(table), len(table))
-    rho += (weight @ terms)[:, 0]
-    parts *= weight[:, :, :1]
-    return rho, slope, parts
 
 
 def x_gradient(weighted: Array, precisions: Array, X: Array, bordered: Array) -> Array:

@@ -1,12 +1,12 @@
-"""The scale on which the priors speak: z = (y - location)/scale.
+"""The scale on which the priors are stated: z = (y - location)/scale.
 
-The deviation of y alone is a poor scale when y spans many orders of magnitude: one value of 1e12
-leaves all the others at the same z. So
+The standard deviation of y alone is a poor scale when y spans many orders of magnitude: one value
+of 1e12 leaves all others at the same z. So
 
-- the scale is the standard deviation, but no more than ``CAP`` times the normal-equivalent
-  interquartile range (unless that is zero: half of the values are equal), and no less than leaves
-  the lowest value ``CEILING`` scales below the median, for low values are what is sought; the
-  location is the mean, or the median where the cap holds;
+- the scale is the standard deviation, but at most ``CAP`` times the normal-equivalent interquartile
+  range (unless that is zero: half of the values are equal), and at least such that the lowest value
+  lies within ``CEILING`` scales of the median, because low values are sought; the location is the
+  mean, or the median where the cap holds;
 - above ``CEILING`` scales the map bends to ``z -> c + log(1 + z - c)``, once differentiable and
   increasing. In a search for minima a value that high says 'not here', and its size is noise.
 
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fitbo.checks import finite
 from fitbo.mixture import Array, Mixture
 
 CAP = 10.0
@@ -36,11 +37,10 @@ class Standardiser:
     scale: float
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.location) and np.isfinite(self.scale) and self.scale > 0):
-            raise ValueError(
-                f"location and scale must be finite and scale positive, got {self.location} "
-                f"and {self.scale}"
-            )
+        finite("location", self.location)
+        finite("scale", self.scale)
+        if not self.scale > 0:
+            raise ValueError(f"scale must be positive, got {self.scale}")
 
     @classmethod
     def fit(cls, y: ArrayLike) -> Standardiser:
@@ -74,11 +74,7 @@ class Standardiser:
         return self.location + self.scale * np.where(z > CEILING, bent, z)
 
     def restore(self, mixture: Mixture) -> Mixture:
-        """A mixture over z as one over y, by the affine part of the map.
-
-        Gaussians stay Gaussian under that part only; it is exact for all that lies below the
-        ceiling.
-        """
+        """A mixture over z as one over y, by the map's affine part: exact below the ceiling."""
         return Mixture(
             self.location + self.scale * mixture.means,
             self.scale**2 * mixture.variances,
@@ -91,6 +87,5 @@ def observations(y: ArrayLike) -> Array:
     array = np.asarray(y, dtype=np.float64)
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"y must have shape (n,) with n >= 1, got {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"y must be finite, got NaN or inf in shape {array.shape}")
+    finite("y", array)
     return array

@@ -8,11 +8,10 @@ import pytest
 from scipy import stats
 from scipy.integrate import quad
 
+from fitbo.acquisition import Acquisition, InformationGain, information_gain
 from fitbo.acquisition.baselines import (
     ACQUISITIONS,
-    Acquisition,
     ExpectedImprovement,
-    InformationGain,
     LogExpectedImprovement,
     LowerConfidenceBound,
     MaxValueEntropySearch,
@@ -20,7 +19,6 @@ from fitbo.acquisition.baselines import (
     Random,
     Thompson,
     acquisition,
-    information_gain,
 )
 from fitbo.entropy import Quad
 from fitbo.mixture import Mixture
@@ -293,7 +291,7 @@ def test_a_fact_that_is_missing_or_a_name_that_is_wrong():
         (lambda: LogExpectedImprovement(np.inf), "best must be finite, got inf"),
         (lambda: ProbabilityOfImprovement("x"), "best must be finite, got 'x'"),
         (lambda: ExpectedImprovement(0.0, np.array([np.nan])), "floor must be finite"),
-        (lambda: LowerConfidenceBound(-1.0), "beta must be non-negative, got -1.0"),
+        (lambda: LowerConfidenceBound(-1.0), "beta must be finite and at least 0, got -1.0"),
         (lambda: MaxValueEntropySearch(np.array([np.nan])), "eta must be finite"),
         (lambda: MaxValueEntropySearch(np.zeros(3))(mixture()), r"eta must have shape \(5,\)"),
     ],

@@ -174,19 +174,20 @@ def test_weighted_worth_and_its_gradient(reference: float | None) -> None:
     failed = U[:, 0] > 0.6
     success = learn(CUBE, U[~failed], U[failed])
 
-    def value(X: np.ndarray) -> np.ndarray:
-        return np.sin(3 * X).sum(1) - 1.5
+    class Worth:
+        def __call__(self, X: np.ndarray) -> np.ndarray:
+            return np.sin(3 * X).sum(1) - 1.5
 
-    def value_and_grad(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return value(X), 3 * np.cos(3 * X)
+        def value_and_grad(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return self(X), 3 * np.cos(3 * X)
 
-    weighted = Weighted(value, value_and_grad, success, reference)
+    weighted = Weighted(Worth(), success, reference)
     X, h = points(30, seed=4), 1e-6
     got, gradient = weighted.value_and_grad(X)
     assert_allclose(got, weighted(X))
     numeric = np.stack([(weighted(X + e) - weighted(X - e)) / (2 * h) for e in h * np.eye(3)], 1)
     assert_allclose(gradient, numeric, atol=1e-6)
-    p, plain = success(X), value(X)
+    p, plain = success(X), Worth()(X)
     if reference is None:
         assert_allclose(got, plain + np.log(p))
     else:

@@ -83,7 +83,7 @@ def test_gradient_by_differences(entropy: str, error: float) -> None:
 def test_a_mixture_that_is_not_made_of_thetas_is_refused() -> None:
     with pytest.raises(ValueError, match="a mixture of 24 components must hold 5 for each theta"):
         InformationGain("mm", per_theta=5)(thetas(np.random.default_rng(4)))
-    with pytest.raises(ValueError, match="per_theta must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="per_theta must be a whole number of at least 1, got 0"):
         InformationGain("mm", per_theta=0)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 from scipy.stats import norm, qmc
 
-from fitbo.acquisition.baselines import information_gain
+from fitbo.acquisition import information_gain
 from fitbo.inference.settings import Settings
 from fitbo.mixture import Mixture
 from fitbo.sampling import sample

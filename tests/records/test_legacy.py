@@ -38,10 +38,10 @@ def test_a_campaign_s_rows_give_the_regrets_that_they_state() -> None:
     assert (run.budget, run.initial, run.complete) == (7, 6, True)
     assert_allclose(run.simple, [row["simple_regret"] for row in rows], rtol=1e-12)
     assert_allclose(run.immediate, [row["immediate_regret"] for row in rows], rtol=1e-12)
-    assert_allclose(run.eta[-1], rows[-1]["eta"])
+    assert_allclose(run.eta[-1], rows[-1]["eta"], atol=1e-4 * np.ptp(rows[-1]["eta"]))
     assert np.isnan(run.eta[:5]).all()
     spent = rows[-1]["seconds"]
-    assert run.seconds[-1] == spent["mcmc"] + spent["search"]
+    assert_allclose(run.seconds[-1], spent["mcmc"] + spent["search"], rtol=1e-3)
 
 
 def test_both_kinds_are_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,9 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fitbo.search.candidates import clouds_about, distinct, exhausted, neighbours, untaken
-from fitbo.search.climb import maximise
-from fitbo.search.mixed import first_points, search
+from fitbo.search.climb import Counted, apart, ascend
+from fitbo.search.mixed import first_points, maximise
 from fitbo.space import DESIGNS, Categorical, Exhausted, Integer, Real, Space
+from tests.search.functions import Function
 
 NONE = np.empty((0, 1))
 
@@ -25,32 +26,21 @@ def mixed(constraints: tuple = ()) -> Space:
     return Space(kinds, constraints)
 
 
-def hill(space: Space, top: dict):
+def hill(space: Space, top: dict) -> Function:
     """A concave function of the cube but for interactions, with its gradient."""
     peak = space.to_cube(top)
     scale = np.linspace(1, 4, space.dim)
-
-    def value(U: np.ndarray) -> np.ndarray:
-        return -(scale * (U - peak) ** 2).sum(1)
-
-    def value_and_grad(U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return value(U), -2 * scale * (U - peak)
-
-    return value, value_and_grad
+    return Function(lambda U: -(scale * (U - peak) ** 2).sum(1), lambda U: -2 * scale * (U - peak))
 
 
 TOP = {"a": 0.321, "b": 0.777, "n": 7, "k": 13, "c": "y"}
 
 
-@pytest.mark.parametrize("gradient", [True, False])
 @pytest.mark.parametrize("screened", [True, False])
-def test_the_top_of_a_mixed_hill(gradient: bool, screened: bool) -> None:
+def test_the_top_of_a_mixed_hill(screened: bool) -> None:
     space = mixed()
-    value, value_and_grad = hill(space, TOP)
-    rng = np.random.default_rng(0)
-    found = search(
-        value, value_and_grad if gradient else None, space, rng, screen=value if screened else None
-    )
+    value, rng = hill(space, TOP), np.random.default_rng(0)
+    found = maximise(value, space, rng, screen=value if screened else None)
     point = space.from_cube(found.x)
     assert {k: point[k] for k in "nkc"} == {k: TOP[k] for k in "nkc"}
     assert_allclose([point["a"], point["b"]], [TOP["a"], TOP["b"]], atol=1e-4)
@@ -70,7 +60,7 @@ def test_a_finite_space_of_many_hills_against_exhaustive_search() -> None:
     order = np.argsort(-value(space.points))
     taken = np.empty((0, space.dim))
     for rank in range(5):  # the best of all, then the best of what is left
-        found = search(value, None, space, np.random.default_rng(rank), avoid=taken)
+        found = maximise(value, space, np.random.default_rng(rank), avoid=taken)
         assert_allclose(found.value, value(space.points[order[rank]][None])[0])
         assert found.evaluations < len(space.points) / 2
         taken = np.vstack([taken, found.x])
@@ -88,12 +78,12 @@ def test_a_small_finite_space_is_gone_through_in_order_of_worth() -> None:
     taken, values = np.empty((0, space.dim)), []
     for _ in range(9):
         assert not exhausted(space, taken)
-        found = search(value, None, space, rng, avoid=taken)
+        found = maximise(value, space, rng, avoid=taken)
         taken, values = np.vstack([taken, found.x]), [*values, found.value]
     assert values == sorted(worth.values(), reverse=True)
     assert exhausted(space, taken)
     with pytest.raises(Exhausted, match="each of its 9 points has been asked for"):
-        search(value, None, space, rng, avoid=taken)
+        maximise(value, space, rng, avoid=taken)
 
 
 @pytest.mark.parametrize(
@@ -106,14 +96,15 @@ def test_a_small_finite_space_is_gone_through_in_order_of_worth() -> None:
 )
 def test_constraints_hold_and_the_wall_is_reached(constraints: tuple, optimum: dict) -> None:
     space = mixed(constraints)
-    value, value_and_grad = hill(space, TOP)
+    value = hill(space, TOP)
     seen: list[np.ndarray] = []
 
     def watched(U: np.ndarray) -> np.ndarray:
         seen.append(U)
         return value(U)
 
-    found = search(watched, value_and_grad, space, np.random.default_rng(0))
+    watched.value_and_grad = value.value_and_grad  # type: ignore[attr-defined]
+    found = maximise(watched, space, np.random.default_rng(0))
     assert space.feasible(np.concatenate(seen)).all()
     point = space.from_cube(found.x)
     space.check(point)
@@ -128,10 +119,8 @@ def test_constraints_hold_and_the_wall_is_reached(constraints: tuple, optimum: d
 def test_a_sliver_is_found_and_an_equality_is_refused() -> None:
     sliver = Space({"a": Real(0, 1), "b": Real(0, 1)}, ["abs(a - 0.4) + abs(b - 0.6) < 0.01"])
 
-    def value(U: np.ndarray) -> np.ndarray:
-        return U[:, 0]
-
-    found = search(value, None, sliver, np.random.default_rng(0))
+    value = Function(lambda U: U[:, 0], lambda U: np.eye(1, 2) * np.ones((len(U), 1)))
+    found = maximise(value, sliver, np.random.default_rng(0))
     sliver.check(sliver.from_cube(found.x))
     assert found.x[0] > 0.4
     firsts = np.empty((0, 2))
@@ -142,36 +131,48 @@ def test_a_sliver_is_found_and_an_equality_is_refused() -> None:
     assert len(distinct(firsts)) == 8
     equality = Space({"a": Real(0, 1), "b": Real(0, 1)}, ["a + b == 1"])
     with pytest.raises(ValueError, match="no point that satisfies the constraints was found"):
-        search(value, None, equality, np.random.default_rng(0))
+        maximise(value, equality, np.random.default_rng(0))
     with pytest.raises(ValueError, match="no point that satisfies the constraints was found"):
         first_points(equality, "sobol", 4, 0, np.empty((0, 2)), [0, 0])
     # One feasible point that is known is enough to go on from, if there is anything about it.
     crack = Space({"a": Real(0, 1), "b": Real(0, 1)}, ["abs(a - 0.4) + abs(b - 0.6) < 0.002"])
     known = np.array([[0.4, 0.6]])
-    found = search(value, None, crack, np.random.default_rng(1), incumbents=known, avoid=known)
+    found = maximise(value, crack, np.random.default_rng(1), incumbents=known, avoid=known)
     crack.check(crack.from_cube(found.x))
     nothing = Space({"n": Integer(1, 5)}, ["n > 5"])
     with pytest.raises(ValueError, match="none of the 5 points of the space satisfies"):
         first_points(nothing, "sobol", 4, 0, np.empty((0, 1)), [0, 0])
 
 
-def test_a_full_cube_is_maximised_as_it_is() -> None:
+def test_a_full_cube_takes_one_scan_and_one_ascent() -> None:
     space = Space([(0, 1)] * 3)
-    value, value_and_grad = hill(space, [0.2, 0.5, 0.9])  # type: ignore[arg-type]
-    here = search(value, value_and_grad, space, np.random.default_rng(5))
-    there = maximise(value, value_and_grad, 3, np.random.default_rng(5))
-    assert np.array_equal(here.x, there.x)
-    assert here.evaluations == there.evaluations
+    value = hill(space, [0.2, 0.5, 0.9])  # type: ignore[arg-type]
+    here = maximise(value, space, np.random.default_rng(5))
+    scan = DESIGNS["sobol"](512, 3, np.random.default_rng(5))
+    counted = Counted(value)
+    starts = apart(scan, counted.value(scan), 8)
+    tops, heights = ascend(counted, scan[starts], 100, 1e-6)
+    assert np.array_equal(here.x, tops[np.argmax(heights)])
+    assert here.evaluations == counted.evaluations
+
+
+def test_where_no_value_is_finite_any_untaken_point_does() -> None:
+    space = mixed()
+    taken = space.place(np.random.default_rng(1).random((5, 5)))
+    nothing = Function(lambda U: np.full(len(U), np.nan))
+    found = maximise(nothing, space, np.random.default_rng(0), avoid=taken)
+    assert found.value == -np.inf
+    assert untaken(space, found.x[None], taken, 1e-6)[0]
 
 
 def test_what_is_allowed_gives_way_only_when_nothing_is() -> None:
     space = Space([(0, 1)] * 2)
-    value, value_and_grad = hill(space, [0.8, 0.5])  # type: ignore[arg-type]
+    value = hill(space, [0.8, 0.5])  # type: ignore[arg-type]
     rng = np.random.default_rng(0)
-    found = search(value, value_and_grad, space, rng, allowed=lambda U: U[:, 0] < 0.5)
+    found = maximise(value, space, rng, allowed=lambda U: U[:, 0] < 0.5)
     assert 0.45 < found.x[0] < 0.5
     assert_allclose(found.x[1], 0.5, atol=0.02)
-    anyway = search(value, value_and_grad, space, rng, allowed=lambda U: np.zeros(len(U), bool))
+    anyway = maximise(value, space, rng, allowed=lambda U: np.zeros(len(U), bool))
     assert_allclose(anyway.x, [0.8, 0.5], atol=1e-4)
 
 

@@ -78,9 +78,9 @@ def test_powers_do_not_explode() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x <", "is no expression: invalid syntax"),
-        ("", "is no expression"),
-        ("x = 1", "is no expression"),
+        ("x <", "is not a valid expression: invalid syntax"),
+        ("", "is not a valid expression"),
+        ("x = 1", "is not a valid expression"),
         ("x", "cannot use 'x': a comparison, such as x . y <= 1, was expected"),
         ("x + y <= 1", "cannot use 'y': the parameters are x, n, c, k, on"),
         ("c < 3", "cannot use 'c': it is a category"),
@@ -110,7 +110,7 @@ def test_powers_do_not_explode() -> None:
         ("max(x, n, key=abs) < 1", "max takes two or more"),
         ("max(*x, n) < 1", "a number was expected"),
         ("-" * 60 + "x < 1", "nested more than 40 deep"),
-        ("(" * 300 + "x" + ")" * 300 + " < 1", "is no expression"),
+        ("(" * 300 + "x" + ")" * 300 + " < 1", "is not a valid expression"),
         ("x < 1 " * LONGEST, f"at most {LONGEST} characters"),
     ],
 )

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from fitbo.surrogate import default_prior
-from fitbo.surrogate.kernel import n_shares, named_kernel
+from fitbo.surrogate.kernel import named_kernel
 
 
 def make_problem(
@@ -20,7 +20,7 @@ def make_problem(
     X = rng.random((n, d))
     y = np.sin(4 * X).sum(1) + 0.5 * (X**2).sum(1)
     y = (y - y.mean()) / (y.std() or 1.0)
-    centre = default_prior(d, n_shares(named_kernel(kernel))).location.copy()
+    centre = default_prior(d, named_kernel(kernel).n_shares).location.copy()
     centre[d + 1] = -4.0
     log_theta = centre + 0.4 * rng.standard_normal((M, centre.size))
     return SimpleNamespace(X=X, y=y, log_theta=log_theta, candidates=rng.random((7, d)), rng=rng)
@@ -34,3 +34,19 @@ def central_difference(function, X, step):
         shift[i] = step
         columns.append((function(X + shift) - function(X - shift)) / (2 * step))
     return np.stack(columns, axis=-1)
+
+
+def gradients(surrogate, X, noise=False):
+    """d means/dx and d variances/dx of ``predict``, (B, M, d) each, by its ``value_and_grad``."""
+
+    def of(name, j):
+        def functional(mixture):
+            one = np.zeros_like(mixture.means)
+            one[:, j] = 1.0
+            slopes = (one, 0 * one) if name == "means" else (0 * one, one)
+            return getattr(mixture, name)[:, j], *slopes
+
+        return surrogate.value_and_grad(X, functional, noise)[1]
+
+    each = range(surrogate.n_samples)
+    return tuple(np.stack([of(n, j) for j in each], axis=1) for n in ("means", "variances"))

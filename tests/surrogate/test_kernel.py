@@ -5,9 +5,6 @@ import pytest
 from fitbo.surrogate import Hyperparameters
 from fitbo.surrogate.kernel import (
     KERNELS,
-    correlation,
-    correlation_and_slopes,
-    n_shares,
     named_kernel,
     parts_gradient,
     squared_differences,
@@ -33,7 +30,7 @@ def kernel(request):
 
 def inputs(kernel, seed=0, M=3, d=4):
     rng = np.random.default_rng(seed)
-    shares = n_shares(kernel)
+    shares = kernel.n_shares
     theta = Hyperparameters.unpack(0.5 * rng.standard_normal((M, d + 3 + shares)), d, shares)
     return rng, theta, rng.random((5, d)), rng.random((6, d))
 
@@ -41,7 +38,7 @@ def inputs(kernel, seed=0, M=3, d=4):
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_kernels_are_those_of_gpy(name):
     _, theta, X1, X2 = inputs(KERNELS[name])
-    rho = correlation(KERNELS[name], theta, squared_differences(X1, X2)).reshape(3, 5, 6)
+    rho = KERNELS[name].correlation(theta, squared_differences(X1, X2)).reshape(3, 5, 6)
     for lengthscales, share, values in zip(theta.lengthscales, theta.share, rho, strict=True):
         options = {"variance": 1 - share, "lengthscale": lengthscales, "ARD": True}
         oracle = ORACLES.get(name, GPy.kern.Matern52)(4, **options)
@@ -69,13 +66,13 @@ def test_the_slope_is_the_derivative_in_the_squared_distance(stationary):
 def gradient(kernel, theta, X, X_data, C):
     """sum_n C[m, n] d rho_m(x_b, x_n)/dx_b, (M, B, d)."""
     shape = len(C), -1, len(X), len(X_data)
-    rho, slope, parts = correlation_and_slopes(kernel, theta, squared_differences(X, X_data))
+    rho, slope, parts = kernel.correlation_and_slopes(theta, squared_differences(X, X_data))
     np.testing.assert_allclose(
-        rho, correlation(kernel, theta, squared_differences(X, X_data)), rtol=1e-13
+        rho, kernel.correlation(theta, squared_differences(X, X_data)), rtol=1e-13
     )
     weighted = slope.reshape(shape)[:, 0] * C[:, None]
     total = x_gradient(weighted, theta.precisions, X, with_ones(X_data))
-    if parts.size:
+    if parts is not None:
         parts = parts.reshape(shape)
         total += parts_gradient(parts, theta.precisions, X, X_data, C[:, :, None])[:, 0]
     return total
@@ -86,7 +83,7 @@ def test_the_gradient_is_that_of_central_differences(kernel):
     C = rng.standard_normal((3, 6))
 
     def total(points):
-        rho = correlation(kernel, theta, squared_differences(points, X_data)).reshape(3, -1, 6)
+        rho = kernel.correlation(theta, squared_differences(points, X_data)).reshape(3, -1, 6)
         return np.einsum("mn,mbn->bm", C, rho)
 
     expected = central_difference(total, X, 1e-5).swapaxes(0, 1)
