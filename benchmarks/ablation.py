@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from fitbo.config.campaign import Campaign, Executor, from_dict
+from fitbo.config.campaign import Campaign, from_dict
+from fitbo.config.executor import Executor
 from fitbo.problems import problem
-from fitbo.report.regret import Runs, group, load
-from fitbo.runs.campaign import tasks
+from fitbo.report.history import Runs, group, load
 from fitbo.runs.executors import run_all
 
 RESULTS = ROOT / "results" / "ablation"
@@ -123,7 +123,7 @@ def table(runs: Runs, variants: list[str]) -> list[str]:
     paired = ["0", *with_errors(every[:, 1:] - every[:, :1])]
     lines.append(f"| mean log10 regret less {variants[0]}'s | {' | '.join(paired)} |")
     cells = [f"{s:.2f}" for s in np.mean(seconds, axis=0)]
-    lines.append(f"| seconds a suggestion | {' | '.join(cells)} |")
+    lines.append(f"| seconds per suggestion | {' | '.join(cells)} |")
     return lines
 
 
@@ -157,13 +157,13 @@ def main() -> None:
         return
     question = arguments.question
     grid = campaigns(question, arguments.seeds, arguments.extra, arguments.only)
-    every = [task for campaign in grid for task in tasks(campaign)]
-    every.sort(key=lambda task: task.seed)
+    every = [study for campaign in grid for study in campaign.studies()]
+    every.sort(key=lambda study: study.seed)
     executor = Executor(kind="processes", workers=arguments.workers)
-    for task, error in run_all(every, executor):
+    for study, error in run_all(every, executor):
         if error is not None:
             raise error
-        print(task.title, flush=True)
+        print(study.title, flush=True)
     grouped = group(load([JOURNALS / question]))
     about, variants = QUESTIONS[question]
     asked = f"{question} --seeds {arguments.seeds}"

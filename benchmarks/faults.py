@@ -5,17 +5,17 @@
     python benchmarks/faults.py --blackbox    # a black box that fails: see faults_blackbox.py
 
 The campaign is a real ``python -m fitbo run``, on one process or on several, in a process group
-that is killed as a whole: mostly within a moment of its first new row, sometimes while it starts.
+that is killed as a whole: mostly soon after its first new value, sometimes while it starts.
 Whenever it completes before its kill it is begun anew in another folder. Counted are
 
-lost        rows that were there at one kill and not, byte for byte, at the next
-cut short   evaluations begun and in no journal. The objective itself counts those begun: it notes
-            every call in a file of its own
+lost        lines that were there at one kill and not, byte for byte, at the next
+cut short   evaluations begun whose value is in no journal. The objective itself counts those begun:
+            it notes every call in a file of its own
 run twice   of these, those beyond one for each study under way
-differing   files of a completed campaign that are not those of a run nobody disturbed, apart from
-            the seconds
+differing   files of a completed campaign that are not those of an undisturbed run, apart from the
+            seconds and from the events ("again") which say that an evaluation was repeated
 
-and the exit code is 1 unless the first, the third and the last are nought.
+and the exit code is 1 unless the first, the third and the last are zero.
 """
 
 from __future__ import annotations
@@ -49,10 +49,12 @@ budget: {budget}
 initial: {{n: 4}}
 """
 EXECUTORS = {"serial": 1, "processes": 2}  # and how many studies each has under way
-# Python imports this in every process that it starts, workers too.
+# Python imports this in every process that it starts, workers too. The objective sleeps, so that
+# some kills come while it is under way.
 COUNTER = """\
 import os
 import sys
+import time
 
 def count():
     from fitbo.problems.black_box import Problem
@@ -63,6 +65,7 @@ def count():
         log = os.open({log!r}, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         os.write(log, (self.name + " " + repr([float(each) for each in x]) + "\\n").encode())
         os.close(log)
+        time.sleep(0.02)
         return observe(self, x, rng)
 
     Problem.observe = counted
@@ -70,7 +73,12 @@ def count():
 if not any("resource_tracker" in each for each in sys.orig_argv):  # which evaluates nothing
     count()
 """
-STARTING = 0.2  # share of the kills that may come before the first new evaluation
+# What may depend on the kills: times, and that an evaluation was repeated.
+INCIDENTAL = re.compile(
+    rb', "(seconds|elapsed|suggestion_seconds)": (\{[^{}]*\}|[0-9.e-]+)|\{"event": "again".*\n'
+)
+TOLD = b'{"event": "told"'
+STARTING = 0.2  # share of the kills that may come before the first new value
 SPAN = 1.5  # seconds after it within which the others come
 STARTUP = 3.0  # seconds after the start within which the former come
 
@@ -80,11 +88,11 @@ class Kill:
     """What one kill did."""
 
     executor: str
-    rows: int  # new whole lines since the kill before
+    values: int  # new in the journals since the kill before
     torn: int  # journals whose last line it tore
     cut: int  # evaluations begun and not written
-    twice: int  # of them, those beyond one a worker
-    lost: int  # rows that were there before
+    twice: int  # of them, those beyond one for each worker
+    lost: int  # lines that were there before
 
 
 class Campaign:
@@ -118,18 +126,18 @@ class Campaign:
             path.read_bytes() != lines for path, lines in self.journals().items() if path.exists()
         )
 
-    def n_rows(self) -> int:
-        return sum(map(_n_rows, self.journals().values()))
+    def n_values(self) -> int:
+        return _n_values(self.journals())
 
     def count(self) -> tuple[int, int, int]:
-        """Since the last count: new rows, evaluations cut short, and rows lost."""
+        """Since the last count: new values, evaluations cut short, and lines lost."""
         now = self.journals()
         lost = sum(_n_lost(lines, now.get(path, b"")) for path, lines in self.kept.items())
-        rows = sum(map(_n_rows, now.values()))
-        new = rows - sum(map(_n_rows, self.kept.values()))
+        values = _n_values(now)
+        new = values - _n_values(self.kept)
         begun = self.log.read_bytes().count(b"\n") if self.log.exists() else 0
-        cut = begun - rows - self.cut
-        self.kept, self.cut = now, begun - rows
+        cut = begun - values - self.cut
+        self.kept, self.cut = now, begun - values
         return new, cut, lost
 
     def check_points(self) -> None:
@@ -139,27 +147,30 @@ class Campaign:
             seen[line] = seen.get(line, 0) + 1
         for lines in self.journals().values():
             header, *rows = map(json.loads, lines.splitlines())
+            name = header["study"]["problem"]["name"]
             for row in rows:
-                point = f"{header['problem']['name']} {row['x']!r}"
-                seen[point] = seen.get(point, 0) - 1
+                if row["event"] == "told":
+                    point = f"{name} {list(row['point'].values())!r}"
+                    seen[point] = seen.get(point, 0) - 1
         _require(min(seen.values()) >= 0, "a journal holds an evaluation that was never made")
         _require(sum(seen.values()) == self.cut, "the points do not add up")
 
     def results(self) -> dict[str, bytes]:
-        """What must not depend on the kills: every file of the results, without the seconds."""
+        """What must not depend on the kills, of every file of the results."""
         out = self.folder / "out"
         files = sorted(path for path in out.rglob("*") if path.is_file())
-        strip = re.compile(rb', "seconds": \{[^{}]*\}')
-        return {str(path.relative_to(out)): strip.sub(b"", path.read_bytes()) for path in files}
+        return {
+            str(path.relative_to(out)): INCIDENTAL.sub(b"", path.read_bytes()) for path in files
+        }
 
 
 def one_kill(campaign: Campaign, executor: str, rng: np.random.Generator) -> Kill | None:
     """Start or resume the campaign and kill it; None if it was complete before."""
     starting = rng.random() < STARTING
     delay = rng.uniform(0, STARTUP if starting else SPAN)
-    rows = campaign.n_rows()
+    before = campaign.n_values()
     process = campaign.start(executor)
-    while not starting and campaign.n_rows() == rows and process.poll() is None:
+    while not starting and campaign.n_values() == before and process.poll() is None:
         time.sleep(0.005)
     try:
         process.wait(delay)
@@ -172,8 +183,8 @@ def one_kill(campaign: Campaign, executor: str, rng: np.random.Generator) -> Kil
         return None
     _require(process.returncode == -signal.SIGKILL, errors.decode(errors="replace"))
     torn = campaign.torn()
-    rows, cut, lost = campaign.count()
-    return Kill(executor, rows, torn, cut, max(0, cut - EXECUTORS[executor]), lost)
+    values, cut, lost = campaign.count()
+    return Kill(executor, values, torn, cut, max(0, cut - EXECUTORS[executor]), lost)
 
 
 def run(
@@ -211,24 +222,25 @@ def run(
 def table(kills: list[Kill], complete: int, differing: int, seconds: float) -> list[str]:
     """Markdown."""
     lines = [
-        "| executor | kills | before a new row | new rows | torn | cut short | run twice | lost |",
+        "| executor | kills | before a new value | new values | torn | cut short | run twice "
+        "| lost |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for executor in (*EXECUTORS, "all"):
         mine = [kill for kill in kills if executor in (kill.executor, "all")]
         sums = [
             sum(getattr(kill, name) for kill in mine)
-            for name in ("rows", "torn", "cut", "twice", "lost")
+            for name in ("values", "torn", "cut", "twice", "lost")
         ]
-        cells = [executor, len(mine), sum(kill.rows == 0 for kill in mine), *sums]
+        cells = [executor, len(mine), sum(kill.values == 0 for kill in mine), *sums]
         lines.append(f"| {' | '.join(map(str, cells))} |")
     lines += [
         "",
         f"Campaigns completed across these kills: {complete}. Their files that differ from those "
-        f"of a run nobody disturbed, apart from the seconds: {differing}. {seconds:.0f} s in all.",
+        f"of an undisturbed run, apart from the seconds: {differing}. {seconds:.0f} s in all.",
         "",
         "*Cut short*: evaluations under way at a kill, which were made again; *run twice*: those "
-        "beyond one for each study under way; *lost*: rows that had been written.",
+        "beyond one for each study under way; *lost*: lines that had been written.",
         "",
         "    python benchmarks/faults.py",
     ]
@@ -245,8 +257,8 @@ def _whole_lines(data: bytes) -> bytes:
     return data[: data.rfind(b"\n") + 1]
 
 
-def _n_rows(lines: bytes) -> int:
-    return max(0, lines.count(b"\n") - 1)
+def _n_values(journals: dict[Path, bytes]) -> int:
+    return sum(lines.count(TOLD) for lines in journals.values())
 
 
 def _n_lost(before: bytes, after: bytes) -> int:

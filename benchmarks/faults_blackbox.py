@@ -13,7 +13,7 @@ journal can be checked against what must have happened:
 unaccounted   points asked for without an outcome, or with more than one
 wrong         outcomes that are not what the seed decides, or values that are not the function's
 
-The exit code is 1 unless both are nought and fitbo's median regret is below random search's.
+The exit code is 1 unless both are zero and fitbo's median regret is below random search's.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def checked(method: str, seed: int, journal: Path, budget: int) -> Result:
             best = min(best, value)
     again = sum(row["event"] == "again" for row in rows)
     told = len(ends) - sum(faults.values())
-    advice = next((row["recommended"]["point"] for row in rows if "recommended" in row), None)
+    advice = next((row["recommended"]["point"] for row in rows[::-1] if "recommended" in row), None)
     advised = function(**advice) if advice is not None else math.nan
     return Result(
         method,

@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=6, help="of inputs and probes, for table1")
     parser.add_argument("--jobs", type=int, default=2, help="processes, for table1")
     parser.add_argument("--seeds", type=int, default=2, help="sets of probes, for products")
-    parser.add_argument("--side", type=int, default=1000, help="nodes a side, for laplacian")
+    parser.add_argument("--side", type=int, default=1000, help="nodes per side, for laplacian")
     parser.add_argument("--matrix", type=Path, help="a Matrix Market file to run all methods on")
     parser.add_argument("--probes", type=int, default=50, help="for --matrix")
     parser.add_argument("--inexact", action="store_true", help="with --matrix: no Cholesky truth")

@@ -1,15 +1,15 @@
-"""Regret of the optimisers people use, on fitbo's problems and in its campaigns' journals.
+"""Regret of the optimisers people use, on fitbo's problems and in its journals.
 
     python -m pip install -e ".[peers]"
     python benchmarks/peers.py --problems hartmann6 levy:4 --peers gpsampler logei --seeds 0:10
     python benchmarks/peers.py --peers fitbo-memel fitbo-quad fitbo-mm
     fitbo report results/peers
 
-Every rival is given the problem object, the 2d Sobol points, the noise and the budget that
-``fitbo.runs.campaign`` gives a study of the same seed, and one thread. Its journal goes to
-``results/peers/<problem>/<method>/<seed>.jsonl``, where fitbo's own are, so that one report draws
-all. Run the same command again to go on where a killed one stopped:
-all chance comes from (seed, n, purpose), and what else a rival remembers is in its rows.
+Every rival is given the problem object, the 2d Sobol points, the noise and the budget of a fitbo
+study of the same seed, and one thread. Its journal goes to
+``results/peers/<problem>/<method>/<seed>.jsonl``, beside fitbo's own and in their format, so that
+one report draws all. Run the same command again to go on where a killed one stopped: all randomness
+comes from (seed, n, purpose), and what else a rival remembers is in its journal.
 
 Each has its best documented setting, and knows whether there is noise, though not how much:
 
@@ -37,9 +37,9 @@ Recommended is the minimiser of the rival's own posterior mean, searched from So
 best observed. Optuna publishes none, but ``GPSampler`` keeps its regressor, and that has one. Best
 observed for TPE and random, which have no mean, and for all within the design.
 
-In the rows ``seconds.mcmc`` is that of the fit to n values, ``search`` of the acquisition that led
-to the n-th; GPSampler's two are one call, under ``mcmc``. A rival that raises gets a random point,
-or the best observed for its recommendation, and the row says why under ``fallback``.
+In ``suggestion_seconds`` the fit is ``mcmc`` and maximising the acquisition function ``search``;
+GPSampler's two are one call, under ``mcmc``. A rival that raises gets a random point, or the best
+observed for its recommendation, and the row says why under ``fallback``.
 """
 
 from __future__ import annotations
@@ -69,24 +69,26 @@ import numpy as np
 import yaml
 
 from fitbo.config.build import build_problem
-from fitbo.config.campaign import Campaign, Executor, ProblemConfig
+from fitbo.config.campaign import INCIDENTAL, Campaign, StudyConfig
+from fitbo.config.executor import Executor
 from fitbo.config.method import EntropyConfig, MethodConfig
-from fitbo.inference.settings import Settings
+from fitbo.config.problem import ProblemConfig
+from fitbo.decode import differences
 from fitbo.mixture import Array
-from fitbo.problems import Problem
-from fitbo.records.journal import Busy, Writer
-from fitbo.runs import campaign
-from fitbo.runs.campaign import NOISE_STREAM, Task
+from fitbo.records import archive, notebook
+from fitbo.records.events import Entry
+from fitbo.records.journal import Busy, ConfigChanged, Writer
+from fitbo.records.notebook import Notebook
+from fitbo.report import history
+from fitbo.runs import study
 from fitbo.runs.executors import open_executor
-from fitbo.study import Study
 
 RESULTS = Path(__file__).parent.parent / "results"
+NAME = "peers"  # of the campaign
 PEER_STREAM = 200  # apart from a study's purposes and from the noise
 FIT, SUGGEST, RECOMMEND = range(3)
 NOISELESS = 1e-6  # observation variance of standardised values; GPyTorch's least in double
 RAW_SAMPLES, RESTARTS, CANDIDATES, OPTIMA = 512, 10, 1000, 12
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -308,115 +310,122 @@ OURS = {
 }
 
 
-def task_of(problem: str, peer: str, seed: int, variance: float, extra: int, output: Path) -> Task:
+def config_of(
+    problem: str, peer: str, seed: int, variance: float, extra: int, output: Path
+) -> StudyConfig:
     """The study as a campaign would have it, for its labels, its path and its header.
 
     problem   ``name``, ``name:dim`` or ``name:dim:option=value``
     """
     name, *rest = problem.split(":")
     options = dict(part.split("=") for part in rest if "=" in part)
-    config = ProblemConfig(
+    described = ProblemConfig(
         name,
         dim=next((int(part) for part in rest if "=" not in part), None),
         noise_std=float(np.sqrt(variance)),
         options={key: yaml.safe_load(value) for key, value in options.items()},
     )
     method = OURS.get(peer) or MethodConfig(label=PEERS[peer].label, acquisition="random")
-    made = Campaign(
-        name="peers",
-        problems=(config,),
+    campaign = Campaign(
+        name=NAME,
+        problems=(described,),
         methods=(method,),
         seeds=(seed,),
-        budget=2 * config.dim + extra,  # type: ignore[operator]
+        budget=2 * described.size + extra,
         output=str(output),
     )
-    return Task(made, config, method, seed)
+    return StudyConfig(campaign, described, method, seed)
 
 
-def run_study(task: Task, name: str, stop: Callable[[], bool] = lambda: False) -> str:
+def run_study(config: StudyConfig, name: str, stop: Callable[[], bool] = lambda: False) -> str:
     """Run one study to its budget, from wherever its journal ends; a line about how it went."""
     if name in OURS:
-        return "complete" if campaign.run_study(task, stop) else "stopped"
-    problem = build_problem(task.campaign, task.problem)
-    n_initial = task.campaign.n_initial(task.problem)
-    settings = Settings(n_initial=n_initial, design=task.campaign.initial.design, seed=task.seed)
-    design = Study(problem.space, settings).ask(n_initial)
-    with Writer(task.path) as writer:
-        if writer.journal is None:
-            rows: list[dict[str, Any]] = []
-            writer.append(header(task, problem, name))
-        else:
-            rows = writer.journal.rows
-            campaign.check_same(writer.journal, header(task, problem, name), task.path)
-        model = None
-        if n_initial <= len(rows) < task.campaign.budget:
-            model, _ = fitted(rows, problem, task.seed, n_initial, name)
-        while len(rows) < task.campaign.budget and not stop():
-            row, model = evaluate(rows, model, problem, task.seed, design, name)
-            writer.append(row)
-            rows.append(row)
-    if not rows:
-        return "stopped"
-    simple, immediate = rows[-1]["simple_regret"], rows[-1]["immediate_regret"]
-    return f"{len(rows)} evaluations, simple regret {simple:.1e}, immediate {immediate:.1e}"
+        ended = study.run(config, stop=stop, patience=0.0)
+        return "stopped" if ended is None else "complete"
+    problem, budget = build_problem(config.problem), config.campaign.budget
+    with Writer(config.journal) as writer:
+        book = opened(writer, config, name)
+        before, began = book.elapsed, time.monotonic()
+
+        def elapsed() -> float:
+            return round(before + time.monotonic() - began, 3)
+
+        while len(book.study.y) < budget:
+            if stop():
+                return f"stopped after {len(book.study.y)} of {budget}"
+            entry = next(iter(book.pending()), None) or ask_rival(book, config, name)
+            outcome = study.observe(config, entry)
+            more = {"f": problem(list(entry.point.values())), "seconds": round(outcome.seconds, 6)}
+            book.told(entry, outcome.value, **more, elapsed=elapsed())
+        if book.rows[-1].get("event") == "told":
+            _, row = advised(book, config, name)
+            reason = f"the budget of {budget} evaluations is spent"
+            stopped = {"event": "stopped", "reason": reason, "elapsed": elapsed(), "budget": budget}
+            book.append(stopped | row)
+    (run,) = history.load([config.journal])
+    simple, immediate = run.simple[-1], run.immediate[-1]
+    return f"{len(run)} evaluations, simple regret {simple:.1e}, immediate {immediate:.1e}"
 
 
-def evaluate(
-    rows: Sequence[Row], model: Model | None, problem: Problem, seed: int, design: Array, name: str
-) -> tuple[dict[str, Any], Model | None]:
-    """The next row, by the model of those before, and the model given it too."""
-    n = len(rows) + 1
-    seconds = dict.fromkeys(("mcmc", "search", "entropy", "recommend"), 0.0)
-    reasons: dict[str, str | None] = {}
-    if model is None:
-        x = design[n - 1]
-    else:
-        u, reasons["suggestion"], seconds["search"] = attempt(model.suggest)
-        if u is None:
-            u = np.random.default_rng([seed, PEER_STREAM, n]).random(problem.dim)
-        x = problem.space.from_cube(u)
-    started = time.perf_counter()
-    y, f = problem.observe(x, np.random.default_rng([seed, NOISE_STREAM, n])), problem(x)
-    objective = time.perf_counter() - started
-    told = [*rows, {"x": x.tolist(), "y": y, "f": f}]
-    recommended = min(told, key=lambda row: row["y"])["x"]
-    if n >= len(design):
-        model, seconds["mcmc"] = fitted(told, problem, seed, len(design), name)
-        if model.recommend is not None:
-            u, reasons["recommendation"], seconds["recommend"] = attempt(model.recommend)
-            if u is not None:
-                recommended = problem.space.from_cube(u).tolist()
-    f_recommended = problem(recommended)
-    fallback = "; ".join(f"{what}: {why}" for what, why in reasons.items() if why)
-    row = {
-        "n": n,
-        **told[-1],
-        "x_recommended": recommended,
-        "f_recommended": f_recommended,
-        "simple_regret": min(row["f"] for row in told) - problem.minimum,
-        "immediate_regret": abs(f_recommended - problem.minimum),
-        "eta": None,
-        "mcmc": None,
-        **({"note": model.note} if model is not None and model.note else {}),
-        **({"fallback": fallback} if fallback else {}),
-        "seconds": {**seconds, "objective": objective},
-    }
-    return row, model
+def opened(writer: Writer, config: StudyConfig, name: str) -> Notebook:
+    """The journal's notebook, if it is this rival's; the study in it has the design."""
+    head = header(config, name)
+    if writer.journal is None:
+        writer.append(head)
+    elif changed := differences(lasting(writer.journal.header), lasting(head)):
+        raise ConfigChanged(
+            f"{config.journal} was made by another configuration: {'; '.join(changed)}. "
+            f"Choose another --output, or move it away"
+        )
+    rows = writer.journal.rows if writer.journal is not None else []
+    design, _ = notebook.replay(config, rows, fits=False)
+    return Notebook(design, config, rows, writer)
 
 
-def fitted(
-    rows: Sequence[Row], problem: Problem, seed: int, n_initial: int, name: str
-) -> tuple[Model, float]:
-    """The rival's model of these rows, and its seconds; if it cannot be had, one that says why."""
-    U = np.clip(problem.space.to_cube([row["x"] for row in rows]), 0.0, 1.0)
-    y = np.array([row["y"] for row in rows])
-    data = Data(U, y, n_initial, problem.noise_std > 0, seed, rows[-2].get("note"))
-    model, why, seconds = attempt(lambda: PEERS[name].fit(data))
+def ask_rival(book: Notebook, config: StudyConfig, name: str) -> Entry:
+    """The next point, of the design or by the rival's model; on the disk when this returns."""
+    n, space = len(book.study.y) + 1, book.study.space
+    if n <= config.n_initial:
+        return book.ask()
+    model, row = advised(book, config, name)
+    u, why, seconds = attempt(model.suggest)
+    if u is None:
+        row["fallback"] = "; ".join(filter(None, (row.get("fallback"), f"suggestion: {why}")))
+        u = np.random.default_rng([config.seed, PEER_STREAM, n]).random(space.dim)
+    row["suggestion_seconds"]["search"] = round(seconds, 6)
+    entry = Entry(n, book.plain(space.from_cube(u)))
+    asked = {"event": "asked", "id": n, "point": entry.point, "source": entry.source}
+    book.append(asked | ({"note": model.note} if model.note else {}) | row)
+    return entry
+
+
+def advised(book: Notebook, config: StudyConfig, name: str) -> tuple[Model, dict[str, Any]]:
+    """The rival's model of all values, and what a row says of it: what it recommends, its times."""
+    space, told = book.study.space, book.outcomes
+    X = [list(entry.point.values()) for entry in told]
+    data = Data(
+        U=np.clip(space.to_cube(X), 0.0, 1.0),
+        y=book.study.y,
+        n_initial=config.n_initial,
+        noisy=config.noise_std > 0,
+        seed=config.seed,
+        warm=[row for row in book.rows if row.get("event") == "asked"][-1].get("note"),
+    )
+    model, failure, fitting = attempt(lambda: PEERS[name].fit(data))
 
     def fail() -> Array:
-        raise RuntimeError(why)
+        raise RuntimeError(failure)
 
-    return model or Model(fail, fail), seconds
+    model = model or Model(fail, fail)
+    u, why, searching = attempt(model.recommend) if model.recommend else (None, None, 0.0)
+    best = X[int(np.argmin(data.y))]
+    x = best if u is None else space.from_cube(u).tolist()
+    f = build_problem(config.problem)(x)
+    return model, {
+        "recommended": {"point": book.plain(x), "f": f},
+        **({"fallback": f"recommendation: {why}"} if why else {}),
+        "suggestion_seconds": {"mcmc": round(fitting, 6), "recommend": round(searching, 6)},
+    }
 
 
 def attempt(make: Callable[[], Any]) -> tuple[Any, str | None, float]:
@@ -432,19 +441,26 @@ def attempt(make: Callable[[], Any]) -> tuple[Any, str | None, float]:
     return made, why, time.perf_counter() - started
 
 
-def header(task: Task, problem: Problem, name: str) -> dict[str, Any]:
-    """A campaign's header, with the rival for its method."""
-    head = campaign.header(task, problem)
-    versions = {package: version(package) for package in PEERS[name].packages}
-    method = {"label": PEERS[name].label, "peer": name}
-    return {**head, "method": method, "versions": {**head["versions"], **versions}}
+def header(config: StudyConfig, name: str) -> dict[str, Any]:
+    """A study's header, with the rival for its method."""
+    head = notebook.header(config)
+    head["study"]["method"] = {"label": PEERS[name].label, "peer": name}
+    head["versions"] |= {package: version(package) for package in PEERS[name].packages}
+    return head
 
 
-def run_all(tasks: Sequence[tuple[Task, str]], workers: int) -> int:
+def lasting(head: Mapping[str, Any]) -> dict[str, Any]:
+    """What a header says of the study itself, which must not change."""
+    described = head.get("study", {})
+    problem = described.get("problem", {}).items()
+    return {**described, "problem": {k: v for k, v in problem if k not in INCIDENTAL}}
+
+
+def run_all(studies: Sequence[tuple[StudyConfig, str]], workers: int) -> int:
     """Run the studies and say how each went; the number that failed."""
     failed = 0
-    with open_executor(Executor(workers=workers), len(tasks)) as (pool, stopping):
-        futures = {pool.submit(run_study, task, name, stopping): task for task, name in tasks}
+    with open_executor(Executor(workers=workers), len(studies)) as (pool, stopping):
+        futures = {pool.submit(run_study, *each, stopping): each[0] for each in studies}
         for future in as_completed(futures):
             error = future.exception()
             if error is None:
@@ -480,13 +496,14 @@ def main() -> None:
         for package in PEERS[peer].packages if peer in PEERS else ():
             if importlib.util.find_spec(package) is None:
                 sys.exit(f'{peer} needs {package}: python -m pip install -e ".[peers]"')
-    tasks = [
-        (task_of(problem, peer, seed, chosen.noise_variance, chosen.extra, chosen.output), peer)
+    archive.unpack(chosen.output / NAME)
+    studies = [
+        (config_of(problem, peer, seed, chosen.noise_variance, chosen.extra, chosen.output), peer)
         for seed in chosen.seeds
         for problem in chosen.problems
         for peer in chosen.peers
     ]
-    sys.exit(1 if run_all(tasks, chosen.workers) else 0)
+    sys.exit(1 if run_all(studies, chosen.workers) else 0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Studies a minute on two worker processes against one, in one run.
+"""Studies per minute on two worker processes against one, in one run.
 
     python benchmarks/scaling.py              # writes results/scaling/; wants two idle cores
 
@@ -72,7 +72,7 @@ def table(timings: dict[int, list[Timing]], studies: int, budget: int) -> tuple[
         for workers, those in timings.items()
         for part in ("whole", "studies")
     }
-    lines = ["| workers | studies a minute | ratio | without the start | ratio |"]
+    lines = ["| workers | studies per minute | ratio | without the start | ratio |"]
     lines.append("| --- | --- | --- | --- | --- |")
     for workers in timings:
         cells = [str(workers)]

@@ -41,7 +41,7 @@ def events(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     n, seconds = int(row["n"]), rounded(row.get("seconds") or {})
     point = _point(row.get("x"))
     asked = {"event": "asked", "id": n, "point": point, "suggestion_seconds": seconds}
-    asked |= {"budget": row["budget"]} if "budget" in row else {}
+    asked |= {key: row[key] for key in ("budget", "note", "fallback") if key in row}
     outcome: dict[str, Any] = {"event": "failed", "id": n, "point": point}
     if row.get("y") is None:
         outcome["reason"] = row.get("reason") or "failed"
