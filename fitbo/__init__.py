@@ -19,24 +19,6 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0.dev0"
 
-_HOME = {
-    "BACKENDS": "fitbo.entropy",
-    "Basis": "fitbo.maxent",
-    "Categorical": "fitbo.space",
-    "Entropy": "fitbo.entropy",
-    "Exhausted": "fitbo.space",
-    "Integer": "fitbo.space",
-    "MaxEntDensity": "fitbo.maxent",
-    "Mixture": "fitbo.mixture",
-    "Real": "fitbo.space",
-    "Settings": "fitbo.inference.settings",
-    "Space": "fitbo.space",
-    "Study": "fitbo.study",
-    "backend": "fitbo.entropy",
-    "minimize": "fitbo.minimise",
-    "solve": "fitbo.maxent",
-}
-
 __all__ = [
     "BACKENDS",
     "Basis",
@@ -54,12 +36,22 @@ __all__ = [
     "minimize",
     "solve",
 ]
+_NAMES = {
+    "entropy": ("BACKENDS", "Entropy", "backend"),
+    "inference.settings": ("Settings",),
+    "maxent": ("Basis", "MaxEntDensity", "solve"),
+    "minimise": ("minimize",),
+    "mixture": ("Mixture",),
+    "space": ("Categorical", "Exhausted", "Integer", "Real", "Space"),
+    "study": ("Study",),
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'fitbo' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    for module, names in _NAMES.items():
+        if name in names:
+            return getattr(import_module(f"fitbo.{module}"), name)
+    raise AttributeError(f"module 'fitbo' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""``minimize``: one call for a function of one's own."""
+"""``minimize``: one call for a Python function."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def minimize(
     tolerance: float | None = None,
     **settings: Any,
 ) -> Any:
-    """Minimise ``fun(x)`` over ``bounds`` in ``n_calls`` evaluations in all.
+    """Minimise ``fun(x)`` over ``bounds`` in ``n_calls`` evaluations in total.
 
     bounds        pairs (low, high), and x is an array (d,); or a dict of ``Real``, ``Integer`` and
                   ``Categorical`` by name, and x is a dict; or a ``Space``
@@ -55,30 +55,27 @@ def minimize(
     callback      called with the study after each evaluation; a true result ends the search
     executor      a ``concurrent.futures.Executor`` to evaluate on, as processes, threads, or
                   Dask's ``client.get_executor(pure=False)``; this thread if None
-    n_workers     evaluations at a time on the executor, 1 if None; whoever is free gets a new point
-    max_failures  failures that end the search: exceptions, and values that are no finite numbers.
-                  Fewer do not, and where they happen is avoided
+    n_workers     evaluations at a time on the executor, 1 if None; a free worker gets a new point
+    max_failures  the search ends with this many failures: exceptions, and values that are not
+                  finite. Fewer do not end it; their neighbourhood is avoided
     time_limit    seconds after which the search ends
-    target        a value that ends the search
-    tolerance     the search ends when the improvement still expected is less
+    target        the search ends with a value at or below this
+    tolerance     the search ends when the expected further improvement is below this
     settings      the other fields of ``fitbo.Settings``
 
     Returns a ``scipy.optimize.OptimizeResult``: ``x`` and ``fun`` are the best observed,
     ``x_recommended`` and ``fun_recommended`` the minimiser of the posterior mean and its predicted
-    value, ``x_iters`` and ``func_vals`` every value in the order it came, ``failures`` where there
-    was none and why, ``message`` what ended the search. ``success`` is false if all failed.
+    value, ``x_iters`` and ``func_vals`` all points with values in the order they came, ``failures``
+    the points without and why, ``message`` what ended the search, ``success`` false if all failed.
     """
     whole("n_calls", n_calls, least=1)
     if n_workers is not None:
         whole("n_workers", n_workers, least=1)
     if executor is None and n_workers not in (None, 1):
         raise ValueError(f"n_workers={n_workers} needs an executor: give one, or leave it out")
-    if isinstance(bounds, Space):
-        if constraints:
-            raise ValueError("a Space has its own constraints: give them to it")
-        space = bounds
-    else:
-        space = Space(bounds, constraints)
+    if isinstance(bounds, Space) and constraints:
+        raise ValueError("a Space has its own constraints: give them to it")
+    space = bounds if isinstance(bounds, Space) else Space(bounds, constraints)
     study = Study(space, Settings(n_initial=n_initial, entropy=entropy, seed=seed, **settings))
     notebook = Notebook(study)
     _begin(notebook, x0, y0)
@@ -96,7 +93,7 @@ def minimize(
         assert executor is not None  # noqa: S101 (for the type checker)
         return executor.submit(called, fun, notebook.x(entry.point))
 
-    loop = Loop(
+    message = Loop(
         notebook,
         submit if executor else inline(lambda entry: called(fun, notebook.x(entry.point))),
         n_workers=n_workers or 1,
@@ -104,8 +101,7 @@ def minimize(
         watch=watch,
         stop=stop,
         patient=False,
-    )
-    message = loop.run()
+    ).run()
     return _result(study, message, count)
 
 
@@ -120,34 +116,6 @@ def called(fun: Callable[[Any], float], x: Any) -> Outcome:
     return Outcome(value, reason, time.perf_counter() - started)
 
 
-def _result(study: Study, message: str, nfev: int) -> Any:
-    from scipy.optimize import OptimizeResult  # a third of a second to import
-
-    facts: dict[str, Any] = {
-        "x": None,
-        "fun": np.nan,
-        "x_iters": study.X,
-        "func_vals": study.y,
-        "x_recommended": None,
-        "fun_recommended": np.nan,
-        "nfev": nfev,
-        "failures": study.failures,
-        "message": message,
-        "success": len(study.y) > 0,
-        "study": study,
-    }
-    if len(study.y):
-        recommended = study.recommend()
-        facts["x"], facts["fun"] = study.best_observed
-        facts["x_recommended"], facts["fun_recommended"] = recommended.x, recommended.mean
-    elif study.failures:
-        first = study.failures[0][1]
-        facts["message"] += f"; every evaluation failed, the first by {first!r:.200}"
-    result = OptimizeResult()
-    result.update(facts)
-    return result
-
-
 def _begin(notebook: Notebook, x0: Any, y0: ArrayLike | None) -> None:
     """Tell what is known of x0; points whose values are not known are evaluated first."""
     if x0 is None:
@@ -155,7 +123,7 @@ def _begin(notebook: Notebook, x0: Any, y0: ArrayLike | None) -> None:
             raise ValueError("y0 needs x0: give the points that the values belong to")
         return
     space = notebook.study.space
-    points = _named(space, x0) if space.named else np.atleast_2d(np.asarray(x0, dtype=np.float64))
+    points = _several(x0) if space.named else np.atleast_2d(np.asarray(x0, dtype=np.float64))
     for point in points:
         space.check(point)
     values: list[float | None] = [None] * len(points)
@@ -165,18 +133,32 @@ def _begin(notebook: Notebook, x0: Any, y0: ArrayLike | None) -> None:
             raise ValueError(f"y0 must have shape ({len(points)},), one for each x0, got {y.shape}")
         values = y.tolist()
     for point, value in zip(points, values, strict=True):
-        entry = notebook.entry_of(notebook.plain(point), GIVEN if value is not None else "x0")
+        x = notebook.plain(space.plain_values(point) if space.named else point)
         if value is None:
-            notebook.expect(entry)
+            notebook.expect(notebook.entry_of(x, "x0"))
         else:
-            notebook.told(entry, value, source=GIVEN)
+            notebook.told(notebook.entry_of(x, GIVEN), value, source=GIVEN)
 
 
-def _named(space: Space, x0: Any) -> list[dict[str, Any]]:
-    """One point or several, dicts or values in order, as the dicts that ``fun`` expects."""
+def _several(x0: Any) -> list[Any]:
+    """One named point or several, each a dict or the values in order, as a list."""
     points = [x0] if isinstance(x0, Mapping | str) or not np.iterable(x0) else list(x0)
-    if not all(isinstance(point, Mapping | list | tuple | np.ndarray) for point in points):
-        points = [x0]
-    for point in points:
-        space.check(point)
-    return [space.plain_values(point) for point in points]
+    single = not all(isinstance(point, Mapping | list | tuple | np.ndarray) for point in points)
+    return [x0] if single else points
+
+
+def _result(study: Study, message: str, nfev: int) -> Any:
+    from scipy.optimize import OptimizeResult  # a third of a second to import
+
+    known, nothing = len(study.y) > 0, (None, np.nan)
+    found = study.recommend() if known else None
+    result: Any = OptimizeResult()
+    result.x, result.fun = study.best_observed if known else nothing
+    result.x_iters, result.func_vals = study.X, study.y
+    result.x_recommended, result.fun_recommended = (found.x, found.mean) if found else nothing
+    result.nfev, result.failures, result.study = nfev, study.failures, study
+    result.success, result.message = known, message
+    if study.failures and not known:
+        first = study.failures[0][1]
+        result.message += f"; every evaluation failed, the first by {first!r:.200}"
+    return result

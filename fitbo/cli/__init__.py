@@ -1,6 +1,6 @@
 """The command line: arguments in, words out; everything else is done in the packages below.
 
-Imports: everything, most of it inside the commands so that ``fitbo --help`` stays quick.
+Imports: everything below; matplotlib only when a report is written, as it is slow to import.
 Add here: a command, as one function in ``files`` or ``study`` and its arguments in ``parser``.
 """
 

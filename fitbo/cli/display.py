@@ -1,7 +1,7 @@
 """What people see: bars and lines while studies run, tables and summaries when they are done.
 
-A campaign's progress is read off the journals, which every worker writes, wherever it runs: no
-messages pass.
+The progress of a campaign is read from the journals, which every worker writes wherever it runs:
+no messages pass.
 """
 
 from __future__ import annotations
@@ -13,26 +13,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
+from rich import progress
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 
 from fitbo.config.campaign import Campaign, StudyConfig
-
-if TYPE_CHECKING:
-    from fitbo.report.regret import Summary as Medians
-    from fitbo.runs.standing import Summary
+from fitbo.objectives import Outcome
+from fitbo.objectives.command import written
+from fitbo.records.events import Entry, Point
+from fitbo.records.notebook import Notebook
+from fitbo.report import regret
+from fitbo.runs import standing
 
 
 def say(console: Console, text: str) -> None:
@@ -42,17 +37,14 @@ def say(console: Console, text: str) -> None:
 
 def announcement(campaign: Campaign) -> str:
     """A file in one line."""
-    count, where = len(campaign.studies()), campaign.directory
-    if not campaign.single:
-        many = f"{count} studies" if count != 1 else "1 study"
-        return f"{campaign.name}: {many} of {campaign.budget} evaluations, in {where}"
-    size, place = campaign.all_problems[0].size, campaign.place
-    parameters = f"{size} parameter{'s' if size != 1 else ''}"
-    workers = f"{place.kind} x {place.workers}" if place.workers else place.kind
-    return (
-        f"{campaign.name}: one study of {parameters}, {campaign.budget} evaluations ({workers}), "
-        f"in {where}"
-    )
+    if campaign.single:
+        size, place = campaign.all_problems[0].size, campaign.place
+        what = f"one study of {size} parameter{'s' if size != 1 else ''}, "
+        workers = f" ({place.kind} x {place.workers})" if place.workers else f" ({place.kind})"
+    else:
+        count, workers = len(campaign.studies()), ""
+        what = f"{count} studies of " if count != 1 else "1 study of "
+    return f"{campaign.name}: {what}{campaign.budget} evaluations{workers}, in {campaign.directory}"
 
 
 def new_study(study: StudyConfig) -> str:
@@ -62,55 +54,40 @@ def new_study(study: StudyConfig) -> str:
 
 def assignment(name: str, value: Any) -> str:
     """A parameter as ``fitbo tell --set`` takes it, quoted for a shell."""
-    from fitbo.objectives.command import written
-
     return shlex.quote(f"{name}={written(value)}")
 
 
-def watcher(console: Console, campaign: Campaign) -> Callable[..., None]:
+def watcher(console: Console, campaign: Campaign) -> Callable[[Notebook, Entry, Outcome], None]:
     """A line for each outcome of one study."""
-    best = math.inf
 
-    def show(notebook: Any, entry: Any, outcome: Any) -> None:
-        nonlocal best
+    def show(notebook: Notebook, entry: Entry, outcome: Outcome) -> None:
         values = [each.value for each in notebook.outcomes if each.value is not None]
-        best = min(values, default=best)
         what = f"failed: {outcome.reason}" if outcome.value is None else f"{outcome.value:.6g}"
-        lowest = f"  (best {best:.6g})" if best < math.inf else ""
+        best = f"  (best {min(values):.6g})" if values else ""
         done = f"[{len(notebook.outcomes)}/{campaign.budget}]"
-        say(console, f"{done} {_written(entry.point)}: {what}{lowest}")
+        say(console, f"{done} {_short(entry.point)}: {what}{best}")
 
     return show
 
 
-class Display(Protocol):
-    """Follows the studies of a campaign."""
-
-    def tick(self) -> None:
-        """Look at the journals again."""
-        ...
-
-    def ended(self, study: StudyConfig, error: BaseException | None) -> None:
-        """A study has ended."""
-        ...
-
-
 @contextmanager
-def display(studies: Sequence[StudyConfig], console: Console, quiet: bool) -> Iterator[Display]:
+def display(
+    studies: Sequence[StudyConfig], console: Console, quiet: bool
+) -> Iterator[Lines | Bars]:
     """Nothing if quiet, bars on a terminal, else a line for each study that ends."""
     if quiet or not console.is_terminal:
-        yield Lines(studies, console, quiet)
-        return
-    bars = Bars(studies)
-    with Live(bars.progress, console=console, refresh_per_second=4, transient=True):
-        yield bars
+        yield Lines(len(studies), console, quiet)
+    else:
+        bars = Bars(studies)
+        with Live(bars.progress, console=console, refresh_per_second=4, transient=True):
+            yield bars
 
 
 class Lines:
     """One line for each study that ends."""
 
-    def __init__(self, studies: Sequence[StudyConfig], console: Console, quiet: bool) -> None:
-        self.console, self.quiet, self.total, self.count = console, quiet, len(studies), 0
+    def __init__(self, total: int, console: Console, quiet: bool) -> None:
+        self.total, self.console, self.quiet, self.count = total, console, quiet, 0
 
     def tick(self) -> None:
         pass
@@ -136,18 +113,17 @@ class Glance:
         return f"best {self.best:.4g}" if math.isnan(regret) else f"regret {regret:.2g}"
 
     def look(self) -> Glance:
-        """Read what is new, whole lines only; whoever replays the journal says what is wrong."""
-        size = self.path.stat().st_size if self.path.exists() else 0
-        if size <= self.read:
+        """Read what is new, whole lines only; what is wrong is reported when it is replayed."""
+        if not self.path.exists() or self.path.stat().st_size <= self.read:
             return self
         with self.path.open("rb") as file:
             file.seek(self.read)
-            whole, _, _ = file.read().rpartition(b"\n")
-        first, self.read = self.read == 0, self.read + len(whole) + bool(whole)
-        for i, line in enumerate(whole.split(b"\n") if whole else ()):
+            new = file.read()
+        whole = new[: new.rfind(b"\n") + 1]
+        for i, line in enumerate(whole.splitlines()):
             try:
                 row = json.loads(line)
-                if first and i == 0:
+                if self.read == 0 and i == 0:
                     minimum = row["study"]["problem"].get("minimum")
                     self.minimum = math.nan if minimum is None else minimum
                 elif row["event"] in ("told", "failed"):
@@ -155,6 +131,7 @@ class Glance:
                     self.best = min(self.best, row.get("f", row.get("value", math.inf)))
             except (ValueError, KeyError, TypeError, AttributeError):
                 continue
+        self.read += len(whole)
         return self
 
 
@@ -162,16 +139,16 @@ class Bars:
     """One bar for the campaign and one for each study under way."""
 
     def __init__(self, studies: Sequence[StudyConfig]) -> None:
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[best]}"),
+        self.progress = progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TimeRemainingColumn(),
+            progress.TextColumn("{task.fields[best]}"),
         )
         self.studies = {study.journal: study for study in studies}
         self.seen = {path: Glance(path).look() for path in self.studies}
-        self.bars: dict[Path, TaskID] = {}
+        self.bars: dict[Path, progress.TaskID] = {}
         self.over: set[Path] = set()
         total = sum(study.campaign.budget for study in studies)
         self.whole = self.progress.add_task("evaluations", total=total, best="")
@@ -203,45 +180,44 @@ class Bars:
         """The campaign's own bar: evaluations of all studies, and the median of their regrets."""
         regrets = [g.best - g.minimum for g in self.seen.values() if g.best < math.inf]
         known = [regret for regret in regrets if not math.isnan(regret)]
-        self.progress.update(
-            self.whole,
-            completed=sum(g.count for g in self.seen.values()),
-            best=f"median regret {median(known):.2g}" if known else "",
-        )
+        count = sum(g.count for g in self.seen.values())
+        best = f"median regret {median(known):.2g}" if known else ""
+        self.progress.update(self.whole, completed=count, best=best)
 
 
-def print_table(console: Console, rows: Sequence[Medians]) -> None:
-    """The final table: the median and quartiles of what is known best, within eighty columns."""
-    from fitbo.report.regret import SUCCESS
-
+def _table(folded: Sequence[str], right: Sequence[str]) -> Table:
+    """An empty table: columns that may be folded, then columns of numbers."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("problem", "method"):
+    for column in folded:
         table.add_column(column, overflow="fold")
-    for column in ("runs", "regret", "quartiles", f"≤ {SUCCESS:g}", "s/point"):
-        table.add_column(column, justify="right", no_wrap=True)
+    for column in right:
+        table.add_column(escape(column), justify="right", no_wrap=True)
+    return table
+
+
+def print_table(console: Console, rows: Sequence[regret.Summary]) -> None:
+    """The final table: the median and quartiles of what is known best, within eighty columns."""
+    numbers = ("runs", "regret", "quartiles", f"≤ {regret.SUCCESS:g}", "s/point")
+    table = _table(("problem", "method"), numbers)
     for row in rows:
         band, form = row.immediate, ".1e"
         if math.isnan(band[1]):
             band = row.simple
         if math.isnan(band[1]):
             band, form = row.best, ".4g"
-        low, median, high = (f"{value:{form}}" for value in band)
-        median = f"best {median}" if form == ".4g" else median
+        low, middle, high = (f"{value:{form}}" for value in band)
+        middle = f"best {middle}" if form == ".4g" else middle
         runs = str(row.runs) if row.complete == row.runs else f"{row.complete}/{row.runs}"
         share = "" if math.isnan(row.success) else f"{row.success:.0%}"
         seconds = "n/a" if math.isnan(row.seconds) else f"{row.seconds:.2g}"
-        cells = (row.problem, row.method, runs, median, f"{low}…{high}", share, seconds)
+        cells = (row.problem, row.method, runs, middle, f"{low}…{high}", share, seconds)
         table.add_row(*[escape(cell) for cell in cells])
     console.print(table)
 
 
 def print_studies(console: Console, campaign: Campaign, lines: Sequence[Mapping[str, Any]]) -> None:
     """How each study of a campaign stands."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("problem", "method"):
-        table.add_column(column, overflow="fold")
-    for column in ("seed", "done", "failed", "best"):
-        table.add_column(column, justify="right", no_wrap=True)
+    table = _table(("problem", "method"), ("seed", "done", "failed", "best"))
     table.add_column("state", overflow="fold")
     for line in lines:
         done = line["told"] + line["failed"]
@@ -253,13 +229,10 @@ def print_studies(console: Console, campaign: Campaign, lines: Sequence[Mapping[
     console.print(table, highlight=False)
 
 
-def print_points(console: Console, points: Mapping[Any, Mapping[str, Any]]) -> None:
+def print_points(console: Console, points: Mapping[int, Point]) -> None:
     """A table of points by their numbers; where it is too wide, a line for each."""
-    names = next(iter(points.values()))
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("id", justify="right")
-    for name in names:
-        table.add_column(escape(name), justify="right")
+    names = list(next(iter(points.values())))
+    table = _table((), ("id", *names))
     for number, point in points.items():
         table.add_row(str(number), *[escape(str(point[name])) for name in names])
     boundless = console.options.update_width(1 << 20)
@@ -270,17 +243,17 @@ def print_points(console: Console, points: Mapping[Any, Mapping[str, Any]]) -> N
         say(console, f"{number}: {' '.join(assignment(*item) for item in point.items())}")
 
 
-def print_status(console: Console, campaign: Campaign, summary: Summary) -> None:
+def print_status(console: Console, campaign: Campaign, summary: standing.Summary) -> None:
     """Where one study stands: the best, the recommendation, eta, what is pending."""
     failed = f", {summary.failed} failed" if summary.failed else ""
     pending = f", {len(summary.pending)} pending" if summary.pending else ""
     done = summary.told + summary.failed
     say(console, f"{campaign.name}: {done} of {campaign.budget} evaluations{failed}{pending}")
     if summary.best is not None:
-        say(console, f"best observed   {summary.best.value:.6g} at {_written(summary.best.point)}")
+        say(console, f"best observed   {summary.best.value:.6g} at {_short(summary.best.point)}")
     if summary.recommended is not None and summary.eta is not None:
         found = summary.recommended
-        say(console, f"recommended     {_written(found.point)}")
+        say(console, f"recommended     {_short(found.point)}")
         say(console, f"  predicted     {found.mean:.6g} ± {found.deviation:.2g}")
         low, middle, high = summary.eta
         say(console, f"minimum (eta)   {middle:.6g}, 90% in [{low:.6g}, {high:.6g}]")
@@ -291,9 +264,6 @@ def print_status(console: Console, campaign: Campaign, summary: Summary) -> None
         say(console, f"stopped: {summary.stopped}")
 
 
-def _written(point: Mapping[str, Any]) -> str:
-    return " ".join(f"{name}={_short(value)}" for name, value in point.items())
-
-
-def _short(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+def _short(point: Point) -> str:
+    """A point on one line, its numbers to six digits."""
+    return " ".join(f"{k}={f'{v:.6g}' if isinstance(v, float) else v}" for k, v in point.items())

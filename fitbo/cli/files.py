@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from rich.console import Console
 
-from fitbo.cli.display import (
-    announcement,
-    display,
-    new_study,
-    print_status,
-    print_table,
-    say,
-    watcher,
-)
+from fitbo.acquisition import ACQUISITIONS
+from fitbo.cli import display
+from fitbo.cli.display import announcement, print_status, print_table, say
+from fitbo.config.build import build_objective, check_objective
 from fitbo.config.campaign import Campaign, json_schema, load
+from fitbo.entropy import BACKENDS
+from fitbo.problems import PROBLEMS
+from fitbo.records import archive
+from fitbo.records.journal import Busy, ConfigChanged
+from fitbo.report import history, regret
+from fitbo.runs import executors, standing
+from fitbo.runs.study import run as run_study
+from fitbo.surrogate import KERNELS
 
 OK, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
-SHELVES = ("problems", "entropies", "acquisitions", "kernels")
+SHELVES: dict[str, Mapping[str, object]] = {
+    "problems": PROBLEMS,
+    "entropies": BACKENDS,
+    "acquisitions": ACQUISITIONS,
+    "kernels": KERNELS,
+}
 
 
-def run(options: argparse.Namespace, console: Console, errors: Console) -> int:
+def run(options: Namespace, console: Console, errors: Console) -> int:
     """``fitbo run``."""
     campaign = load(options.config, options.set)
     _check_objectives(campaign, options.config, needed=True)
@@ -38,7 +47,7 @@ def run(options: argparse.Namespace, console: Console, errors: Console) -> int:
         say(console, announcement(campaign))
     try:
         with _told_to_end():
-            code = (_run_one if campaign.single else _run_all)(campaign, options, console, errors)
+            return (_run_one if campaign.single else _run_all)(campaign, options, console, errors)
     except KeyboardInterrupt:
         errors.print("stopped; nothing told is lost. To go on where it stopped:")
         errors.print(f"    {options.again}", markup=False)
@@ -48,50 +57,36 @@ def run(options: argparse.Namespace, console: Console, errors: Console) -> int:
             sys.stderr.flush()
             os._exit(INTERRUPTED)
         return INTERRUPTED
-    return code
 
 
-def _run_one(
-    campaign: Campaign, options: argparse.Namespace, console: Console, errors: Console
-) -> int:
+def _run_one(campaign: Campaign, options: Namespace, console: Console, errors: Console) -> int:
     """The one study of a file, here and now."""
-    from fitbo.records.journal import Busy
-    from fitbo.runs.standing import summarise
-    from fitbo.runs.study import run as run_study
-
     (study,) = campaign.studies()
     if not options.quiet and not study.journal.exists():
-        say(errors, new_study(study))
+        say(errors, display.new_study(study))
+    watch = None if options.quiet else display.watcher(console, campaign)
     try:
-        notebook = run_study(study, watch=None if options.quiet else watcher(console, campaign))
+        notebook = run_study(study, watch=watch)
     except Busy as error:
         raise ValueError(f"{error}: wait until it has ended, or end it") from None
-    assert notebook is not None  # noqa: S101 (nobody told it to stop)
-    summary = summarise(notebook)
+    assert notebook is not None  # noqa: S101 (it was given no stop)
+    summary = standing.summarise(notebook)
     print_status(console, campaign, summary)
     if not options.no_report and summary.told:
-        _report([campaign.directory], campaign, None, "own", console)
+        _report(console, [campaign.directory], None, "own", _minima(campaign))
     failures = campaign.max_failures is not None and summary.failed >= campaign.max_failures
     return FAILED if failures or not summary.told else OK
 
 
-def _run_all(
-    campaign: Campaign, options: argparse.Namespace, console: Console, errors: Console
-) -> int:
+def _run_all(campaign: Campaign, options: Namespace, console: Console, errors: Console) -> int:
     """Every study of a campaign, where its executor says."""
-    from fitbo.records.archive import unpack
-    from fitbo.records.journal import ConfigChanged
-    from fitbo.report.history import group, load
-    from fitbo.report.regret import summarise
-    from fitbo.runs.executors import run_all
-
-    unpack(campaign.directory)
+    archive.unpack(campaign.directory)
     studies = campaign.studies()
     ended: list[Path] = []
     failures: list[str] = []
     with (
-        display(studies, console, options.quiet) as shown,
-        closing(run_all(studies, campaign.place, shown.tick)) as outcomes,
+        display.display(studies, console, options.quiet) as shown,
+        closing(executors.run_all(studies, campaign.place, shown.tick)) as outcomes,
     ):
         for study, error in outcomes:
             shown.ended(study, error)
@@ -106,44 +101,35 @@ def _run_all(
         say(errors, failure)
     if ended:
         # If a study failed, its journal may be the cause.
-        results = ended if failures else [campaign.directory]
-        print_table(console, summarise(group(load(results, _minima(campaign)))))
+        results, minima = ended if failures else [campaign.directory], _minima(campaign)
+        _print_runs(history.load(results, minima), console)
         if not options.no_report:
-            _report(results, campaign, campaign.directory, "own", console)
+            _report(console, results, campaign.directory, "own", minima)
     return FAILED if failures else OK
 
 
-def report(options: argparse.Namespace, console: Console, errors: Console) -> int:
+def report(options: Namespace, console: Console, errors: Console) -> int:
     """``fitbo report``."""
-    from fitbo.report.history import group, load
-    from fitbo.report.regret import summarise
-    from fitbo.report.write import write_report
-
-    paths: list[Path] = []
-    minima: dict[str, float] = {}
-    for given in map(Path, options.results):
-        path, campaign = results_of(given)
-        paths.append(path)
-        minima |= _minima(campaign) if campaign is not None else {}
-    runs = load(paths, minima)
+    found = [results_of(Path(path)) for path in options.results]
+    paths, minima = [path for path, _ in found], _minima(*[campaign for _, campaign in found])
+    runs = history.load(paths, minima)
     if len(runs) > 1 or not runs[0].black_box:
-        print_table(console, summarise(group(runs)))
-    say(console, f"report: {write_report(paths, options.output, options.pages, minima)}")
+        _print_runs(runs, console)
+    _report(console, paths, options.output, options.pages, minima)
     return OK
 
 
-def pack(options: argparse.Namespace, console: Console, errors: Console) -> int:
+def pack(options: Namespace, console: Console, errors: Console) -> int:
     """``fitbo pack``."""
-    from fitbo.records.archive import pack, unpack
-
     if options.undo:
-        say(console, f"{unpack(options.folder)} journals written below {options.folder}")
+        count = archive.unpack(options.folder)
+        say(console, f"{count} journals written below {options.folder}")
     else:
-        say(console, f"packed: {pack(options.folder)}")
+        say(console, f"packed: {archive.pack(options.folder)}")
     return OK
 
 
-def validate(options: argparse.Namespace, console: Console, errors: Console) -> int:
+def validate(options: Namespace, console: Console, errors: Console) -> int:
     """``fitbo validate``."""
     for path in options.config:
         campaign = load(path, options.set)
@@ -152,21 +138,15 @@ def validate(options: argparse.Namespace, console: Console, errors: Console) -> 
     return OK
 
 
-def schema(options: argparse.Namespace, console: Console, errors: Console) -> int:
+def schema(options: Namespace, console: Console, errors: Console) -> int:
     """``fitbo schema``."""
     print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
     return OK
 
 
-def listing(options: argparse.Namespace, console: Console, errors: Console) -> int:
+def listing(options: Namespace, console: Console, errors: Console) -> int:
     """``fitbo list``."""
-    from fitbo.acquisition import ACQUISITIONS
-    from fitbo.entropy import BACKENDS
-    from fitbo.problems import PROBLEMS
-    from fitbo.surrogate import KERNELS
-
-    shelves: tuple[Mapping[str, object], ...] = (PROBLEMS, BACKENDS, ACQUISITIONS, KERNELS)
-    for title, shelf in zip(SHELVES, shelves, strict=True):
+    for title, shelf in SHELVES.items():
         if options.what in (None, title):
             console.print(f"[bold]{title}[/bold]")
             for name in shelf:
@@ -185,24 +165,24 @@ def results_of(path: Path) -> tuple[Path, Campaign | None]:
     return campaign.directory, campaign
 
 
-def _report(
-    paths: list[Path], campaign: Campaign, output: Path | None, pages: str, console: Console
-) -> None:
+def _print_runs(runs: Sequence[history.Run], console: Console) -> None:
+    print_table(console, regret.summarise(history.group(runs)))
+
+
+def _report(console: Console, *what: Any) -> None:
     from fitbo.report.write import write_report  # matplotlib takes half a second to import
 
-    page = write_report(paths, output, pages, _minima(campaign))  # type: ignore[arg-type]
-    say(console, f"report: {page}")
+    say(console, f"report: {write_report(*what)}")
 
 
-def _minima(campaign: Campaign) -> dict[str, float]:
-    """The minima that a file states for its black boxes."""
-    return {str(p.label): p.minimum for p in campaign.all_problems if p.minimum is not None}
+def _minima(*campaigns: Campaign | None) -> dict[str, float]:
+    """The minima that files state for their black boxes."""
+    problems = [problem for each in campaigns if each is not None for problem in each.all_problems]
+    return {str(p.label): p.minimum for p in problems if p.minimum is not None}
 
 
 def _check_objectives(campaign: Campaign, path: str, needed: bool = False) -> None:
     """An error unless every black box can be called, and is there if it is needed."""
-    from fitbo.config.build import build_objective, check_objective
-
     for i, problem in enumerate(campaign.all_problems):
         if problem.black_box:
             if needed:

@@ -38,9 +38,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(options.command(options, console, errors))
     except KeyboardInterrupt:
         return INTERRUPTED
-    except (ValueError, OSError) as error:
-        errors.print(f"[red]error:[/red] {escape(_what(error))}")
-        return WRONG
+    except ValueError as error:
+        what = str(error)
+    except OSError as error:
+        what = f"{error.filename}: " if error.filename else ""
+        what += error.strerror or str(error)
+    errors.print(f"[red]error:[/red] {escape(what)}")
+    return WRONG
 
 
 def parser() -> argparse.ArgumentParser:
@@ -80,12 +84,8 @@ def parser() -> argparse.ArgumentParser:
     status.add_argument("--json", action="store_true", help="as JSON")
 
     report = add("report", files.report, "figures and a page from results")
-    report.add_argument(
-        "results",
-        nargs="+",
-        metavar="RESULTS",
-        help="YAML files, folders or archives of journals; several to compare",
-    )
+    several = "YAML files, folders or archives of journals; several to compare"
+    report.add_argument("results", nargs="+", metavar="RESULTS", help=several)
     report.add_argument("--output", type=Path, help="a folder, or the page if it ends in .html")
     report.add_argument(
         "--pages",
@@ -115,21 +115,12 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         help="the point: --set alpha=0.1 beta=3",
     )
-    which.add_argument(
-        "--id",
-        type=int,
-        help="the point by the number that ask gave it; if it has a value, this is a correction",
-    )
+    which.add_argument("--id", type=int, help="its number from ask; a value it has is corrected")
     what = tell.add_mutually_exclusive_group(required=True)
     what.add_argument("--value", help="its value")
-    what.add_argument(
-        "--failed", nargs="?", const="failed", metavar="REASON", help="it has no value, and why"
-    )
-    what.add_argument(
-        "--forget",
-        action="store_true",
-        help="it will not be evaluated, or what was told of it is withdrawn",
-    )
+    why = "why it has no value"
+    what.add_argument("--failed", nargs="?", const="failed", metavar="REASON", help=why)
+    what.add_argument("--forget", action="store_true", help="withdraw it, or what was told of it")
     # By default -1e-3 is taken for an option, and only -0.001 for a number.
     tell._negative_number_matcher = re.compile(r"-(\d|\.\d|inf|nan)")
 
@@ -142,10 +133,3 @@ def parser() -> argparse.ArgumentParser:
     listing = add("list", files.listing, "problems, entropies, acquisitions and kernels")
     listing.add_argument("what", nargs="?", choices=files.SHELVES)
     return top
-
-
-def _what(error: ValueError | OSError) -> str:
-    if isinstance(error, ValueError):
-        return str(error)
-    where = f"{error.filename}: " if error.filename else ""
-    return f"{where}{error.strerror or error}"

@@ -2,46 +2,41 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shlex
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 
-from fitbo.cli.display import (
-    assignment,
-    new_study,
-    print_points,
-    print_status,
-    print_studies,
-    say,
-)
+from fitbo.cli.display import assignment, new_study, print_points, print_status, print_studies, say
 from fitbo.cli.files import FAILED, OK, results_of
-from fitbo.config.campaign import Campaign, StudyConfig, load
-
-if TYPE_CHECKING:
-    from fitbo.records.events import Entry
-    from fitbo.records.notebook import Notebook
-    from fitbo.runs.standing import Summary
+from fitbo.config.build import build_space
+from fitbo.config.campaign import StudyConfig, load
+from fitbo.objectives.outcome import clip
+from fitbo.records import table
+from fitbo.records.archive import journal_at
+from fitbo.records.events import Entry, entries_of
+from fitbo.records.journal import Busy, Running
+from fitbo.records.notebook import Notebook, open_notebook, read_notebook
+from fitbo.runs import standing
+from fitbo.space import Exhausted
 
 # Seconds to wait for another process; longest where a value that somebody measured is at stake.
 PATIENCE = {"ask": 30.0, "tell": 60.0, "import": 30.0}
 
 
-def ask(options: argparse.Namespace, console: Console, errors: Console) -> int:
+def ask(options: Namespace, console: Console, errors: Console) -> int:
     """``fitbo ask``."""
-    from fitbo.space import Exhausted
-
     study = _one(options.study, "ask")
     if options.n < 1:
         raise ValueError(f"-n must be at least 1, got {options.n}")
-    asked = []
-    code = OK
+    asked, code = list[Entry](), OK
     with _opened(study, "ask", options, errors) as notebook:
         try:
             for _ in range(options.n):
@@ -50,8 +45,8 @@ def ask(options: argparse.Namespace, console: Console, errors: Console) -> int:
             say(errors, str(error))
             code = FAILED
         begun = sum(entry.state != "forgotten" for entry in notebook.entries.values())
-    budget = study.campaign.budget
-    if begun > budget:
+    if begun > study.campaign.budget:
+        budget = study.campaign.budget
         say(errors, f"note: the budget is {budget}, and this is evaluation {begun}")
     if options.json:
         for entry in asked:
@@ -65,16 +60,13 @@ def ask(options: argparse.Namespace, console: Console, errors: Console) -> int:
     return code
 
 
-def tell(options: argparse.Namespace, console: Console, errors: Console) -> int:
+def tell(options: Namespace, console: Console, errors: Console) -> int:
     """``fitbo tell``."""
-    from fitbo.objectives.outcome import clip
-    from fitbo.records.table import parse_point, parse_value
-
     study = _one(options.study, "tell")
     # What can be wrong is found before a journal is made.
-    value = None if options.value is None else parse_value(options.value)
-    space = study.problem.build_space()
-    point = None if options.set is None else parse_point(space, _assignments(options.set))
+    value = None if options.value is None else table.parse_value(options.value)
+    space = build_space(study.problem)
+    point = None if options.set is None else table.parse_point(space, _assignments(options.set))
     if not study.journal.exists() and point is None:
         raise ValueError(
             f"--id must be of a point of the study, none yet, got {options.id}: "
@@ -97,98 +89,87 @@ def tell(options: argparse.Namespace, console: Console, errors: Console) -> int:
             raise ValueError(f"--forget must be of a point that is pending, and this is not{hint}")
         reason = clip(options.failed) or "failed" if options.failed is not None else None
         note = _record(notebook, entry, value, reason)
-        left = notebook.pending()
+        pending = len(notebook.pending())
     if entry.id not in known:
         note = ", a point that was not asked for"
         if before:
             note = f", once more at the point of {before[-1]} (--id {before[-1]} corrects that)"
-    what = "forgotten" if options.forget else ("failed" if value is None else f"{value:g}")
-    say(console, f"{entry.id}: {what}{note}; {len(left)} pending")
+    what = "forgotten" if options.forget else "failed" if value is None else f"{value:g}"
+    say(console, f"{entry.id}: {what}{note}; {pending} pending")
     return OK
 
 
 def _record(notebook: Notebook, entry: Entry, value: float | None, reason: str | None) -> str:
     """Write the outcome at a point, neither for forgotten; what there is to say of what it was."""
+    forgotten = value is None and reason is None
     if entry.state in ("told", "failed"):
         if (value, reason) == (entry.value, entry.reason):
             return ", as it was"
-        if value is None and reason is None:
+        if forgotten:
             notebook.forget(entry)
         else:
             notebook.correct(entry, value, reason, source="tell")
         was = f"{entry.value:g}" if entry.value is not None else f"failed, {entry.reason}"
         return f", corrected: was {was.removesuffix(', failed')}"
-    if value is not None:
-        notebook.told(entry, value, source="tell")
-    elif reason is not None:
-        notebook.failed(entry, reason, source="tell")
-    elif entry.state == "pending":
-        notebook.forget(entry)
-    else:
+    if forgotten and entry.state == "forgotten":
         return ", as it was"
+    if forgotten:
+        notebook.forget(entry)
+    elif value is not None:
+        notebook.told(entry, value, source="tell")
+    else:
+        notebook.failed(entry, str(reason), source="tell")
     return "" if entry.state == "pending" else ", corrected: was forgotten"
 
 
-def status(options: argparse.Namespace, console: Console, errors: Console) -> int:
+def status(options: Namespace, console: Console, errors: Console) -> int:
     """``fitbo status``: of one study everything, of a campaign a line for each of its studies."""
-    from fitbo.records.notebook import read_notebook
-    from fitbo.runs import standing
-
     campaign = load(options.study)
+    studies = campaign.studies()
     if not campaign.single:
-        return _campaign_status(campaign, options.json, console)
-    (study,) = campaign.studies()
-    notebook = read_notebook(study)
-    if not notebook.rows and not options.json:
-        say(console, f"{campaign.name}: nothing asked and nothing told yet")
-        return OK
-    summary = standing.status(notebook)
-    if options.json:
-        print(json.dumps(_plain(study, summary), ensure_ascii=False))
+        lines = [_line(study) for study in studies]
+        if not options.json:
+            print_studies(console, campaign, lines)
     else:
-        print_status(console, campaign, summary)
-    return OK
-
-
-def _campaign_status(campaign: Campaign, as_json: bool, console: Console) -> int:
-    from fitbo.records.archive import journal_at
-    from fitbo.records.events import entries_of
-
-    lines: list[dict[str, Any]] = []
-    for study in campaign.studies():
-        try:
-            rows = journal_at(study.journal.resolve()).rows
-        except ValueError:  # not begun
-            rows = []
-        entries = entries_of(rows).values()
-        values = [entry.value for entry in entries if entry.value is not None]
-        last = rows[-1] if rows else {}
-        lines.append(
-            {
-                "problem": study.problem.label,
-                "method": study.method.label,
-                "seed": study.seed,
-                "told": len(values),
-                "failed": sum(entry.state == "failed" for entry in entries),
-                "pending": sum(entry.state == "pending" for entry in entries),
-                "best": min(values, default=None),
-                "stopped": last.get("reason") if last.get("event") == "stopped" else None,
-            }
-        )
-    if as_json:
+        notebook = read_notebook(studies[0])
+        if not notebook.rows and not options.json:
+            say(console, f"{campaign.name}: nothing asked and nothing told yet")
+            return OK
+        summary = standing.status(notebook)
+        lines = [_plain(studies[0], summary)]
+        if not options.json:
+            print_status(console, campaign, summary)
+    if options.json:
         for line in lines:
             print(json.dumps(line, ensure_ascii=False))
-    else:
-        print_studies(console, campaign, lines)
     return OK
 
 
-def take_in(options: argparse.Namespace, console: Console, errors: Console) -> int:
-    """``fitbo import``."""
-    from fitbo.records import table
+def _line(study: StudyConfig) -> dict[str, Any]:
+    """How a study of a campaign stands, by its journal alone."""
+    try:
+        rows = journal_at(study.journal.resolve()).rows
+    except ValueError:  # not begun
+        rows = []
+    entries = entries_of(rows).values()
+    values = [entry.value for entry in entries if entry.value is not None]
+    last = rows[-1] if rows else {}
+    return {
+        "problem": study.problem.label,
+        "method": study.method.label,
+        "seed": study.seed,
+        "told": len(values),
+        "failed": sum(entry.state == "failed" for entry in entries),
+        "pending": sum(entry.state == "pending" for entry in entries),
+        "best": min(values, default=None),
+        "stopped": last.get("reason") if last.get("event") == "stopped" else None,
+    }
 
+
+def take_in(options: Namespace, console: Console, errors: Console) -> int:
+    """``fitbo import``."""
     study = _one(options.study, "import")
-    lines = table.read_table(options.table, study.problem.build_space())
+    lines = table.read_table(options.table, build_space(study.problem))
     with _opened(study, "import", options, errors) as notebook:
         new, old = table.take_in(notebook, lines)
     known = f"; {old} were there already" if old else ""
@@ -196,16 +177,12 @@ def take_in(options: argparse.Namespace, console: Console, errors: Console) -> i
     return OK
 
 
-def export(options: argparse.Namespace, console: Console, errors: Console) -> int:
+def export(options: Namespace, console: Console, errors: Console) -> int:
     """``fitbo export``: of a campaign with the columns problem, method and seed."""
-    from fitbo.records.table import export_table
-
     path, campaign = results_of(Path(options.study))
     if campaign is not None and campaign.single:
-        from fitbo.records.notebook import read_notebook
-
         read_notebook(campaign.studies()[0])  # an error if the journal is another study's
-    text, count = export_table(path)
+    text, count = table.export_table(path)
     if options.table is None:
         print(text, end="")
     else:
@@ -231,11 +208,9 @@ def _one(path: str, command: str) -> StudyConfig:
 
 @contextmanager
 def _opened(
-    study: StudyConfig, command: str, options: argparse.Namespace, errors: Console
+    study: StudyConfig, command: str, options: Namespace, errors: Console
 ) -> Iterator[Notebook]:
     """The study's notebook to write in, after waiting for other processes if need be."""
-    from fitbo.records.journal import Busy, Running
-    from fitbo.records.notebook import open_notebook
 
     def waiting() -> None:
         say(errors, f"waiting for another process that writes {study.journal}")
@@ -254,7 +229,7 @@ def _opened(
         ) from None
 
 
-def _plain(study: StudyConfig, summary: Summary) -> dict[str, Any]:
+def _plain(study: StudyConfig, summary: standing.Summary) -> dict[str, Any]:
     """How a study stands, as JSON has it."""
     best, found = summary.best, summary.recommended
     return {
@@ -265,8 +240,7 @@ def _plain(study: StudyConfig, summary: Summary) -> dict[str, Any]:
         "failed": summary.failed,
         "pending": [{"id": e.id, "point": e.point} for e in summary.pending],
         "best": best and {"id": best.id, "point": best.point, "value": best.value},
-        "recommended": found
-        and {"point": found.point, "mean": found.mean, "deviation": found.deviation},
+        "recommended": found and asdict(found),
         "eta": summary.eta,
         "stopped": summary.stopped,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,8 @@ from fitbo import problems
 from fitbo.config.campaign import StudyConfig
 from fitbo.config.problem import ProblemConfig
 from fitbo.decode import ConfigError
-from fitbo.entropy import BACKENDS
 from fitbo.inference.settings import Settings
-from fitbo.objectives import CommandObjective, Objective, PythonObjective, Value
+from fitbo.objectives import CommandObjective, Objective, PythonObjective
 from fitbo.objectives.command import missing
 from fitbo.objectives.python import check_signature
 from fitbo.objectives.python import load as load_function
@@ -22,13 +22,16 @@ from fitbo.study import Study
 
 
 def build_study(study: StudyConfig) -> Study:
-    """The study itself, of which nothing is known yet."""
+    """The study itself, without any values."""
     return Study(build_space(study.problem), build_settings(study))
 
 
 def build_space(problem: ProblemConfig) -> Space:
     """The space of a test function or of a black box."""
-    return problem.build_space() if problem.black_box else build_problem(problem).space
+    if problem.space is None:
+        return build_problem(problem).space
+    parameters = {name: parameter.build() for name, parameter in problem.space.items()}
+    return Space(parameters, problem.constraints)
 
 
 def build_problem(problem: ProblemConfig, noise_std: float = 0.0) -> Problem:
@@ -44,26 +47,18 @@ def _problem(name: str, dim: int, noise_std: float, options: tuple[Any, ...]) ->
 def build_settings(study: StudyConfig) -> Settings:
     """How the study chooses; what the file leaves out is the library's default."""
     method = study.method
-    chosen = {
-        "resolution": method.resolution,
-        "etas": method.etas,
-        "exploit": method.exploit,
-        "beta": method.beta,
-        "thin": method.sampler.thin,
-        "min_burn_in": method.sampler.min_burn_in,
-        "max_burn_in": method.sampler.max_burn_in,
-        "entropy": method.entropy and BACKENDS[method.entropy.name](**method.entropy.options),
-    }
+    same = ("acquisition", "rule", "resolution", "etas", "exploit", "beta")
+    chosen = method.sampler.given | {name: getattr(method, name) for name in same}
+    if method.entropy is not None:
+        chosen["entropy"] = method.entropy.build()
     return Settings(
-        acquisition=method.acquisition,
         n_initial=study.n_initial,
         design=study.campaign.initial.design,
         n_samples=method.samples,
         surrogate=method.surrogate.kind,
         kernel=method.surrogate.kernel,
-        rule=method.rule,
         seed=study.seed,
-        **{name: value for name, value in chosen.items() if value is not None},  # type: ignore[arg-type]
+        **{name: value for name, value in chosen.items() if value is not None},
     )
 
 
@@ -75,18 +70,10 @@ def build_objective(problem: ProblemConfig) -> Objective:
             f"{problem.label} has no objective to run: add one to its file, "
             f"or use fitbo ask and fitbo tell"
         )
-    common: dict[str, Any] = {
-        "timeout": objective.timeout,
-        "retries": objective.retries,
-        "keep": objective.keep,
-        "base": Path(problem.base or "").resolve(),
-    }
-    if objective.command is not None:
-        value = objective.value or Value()
-        return CommandObjective(objective.command, value, env=objective.env, **common)
-    return PythonObjective(
-        str(objective.python), objective.kwargs, isolate=objective.isolate, **common
-    )
+    kind = CommandObjective if objective.python is None else PythonObjective
+    names = [f.name for f in fields(kind) if f.name != "base"]
+    given: dict[str, Any] = {name: getattr(objective, name) for name in names}
+    return kind(**given, base=Path(problem.base or "").resolve())
 
 
 def check_objective(problem: ProblemConfig, where: str, path: str = "") -> None:
@@ -100,8 +87,8 @@ def check_objective(problem: ProblemConfig, where: str, path: str = "") -> None:
         if wrong is not None:
             raise ConfigError(wrong, where, f"{path}objective.command[0]")
         return
+    target = str(objective.python)
     try:
-        target = str(objective.python)
         function = load_function(target, str(base))
         check_signature(function, list(problem.space or ()), list(objective.kwargs), target)
     except ValueError as error:

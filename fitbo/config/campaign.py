@@ -1,4 +1,4 @@
-"""A file: problems x methods x seeds, each pair with a seed one study; and how they are run.
+"""A file: problems x methods x seeds, each triple one study; and how they are run.
 
     load("configs/quickstart.yaml", ["budget=50", "methods[0].samples=100"])  -> Campaign
     campaign.studies()                       one ``StudyConfig`` for each problem, method and seed
@@ -19,20 +19,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fitbo import decode
+from fitbo.checks import assign
 from fitbo.config.executor import SERIAL, Executor
-from fitbo.config.method import LABEL, MOST, PRINTABLE, SEED, Initial, MethodConfig
-from fitbo.config.objective import POSITIVE
-from fitbo.config.problem import (
-    BLACK_BOX,
-    Base,
-    Constraints,
-    Minimum,
-    Objective,
-    Parameters,
-    ProblemConfig,
-    included,
-)
-from fitbo.decode import ConfigError, Node, Range, Short, check
+from fitbo.config.method import LABEL, Count, Initial, Label, MethodConfig, NonNegative, Seed, Text
+from fitbo.config.objective import Positive
+from fitbo.config.problem import BLACK_BOX, BlackBox, ProblemConfig, included, with_base
+from fitbo.decode import ConfigError, Node, Range, check
 
 # What may change while a study goes on: how its objective is run, and what things are called.
 CHANGEABLE = ("timeout", "retries", "keep", "isolate")
@@ -40,57 +32,34 @@ INCIDENTAL = ("label", "minimum", "base")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Campaign:
+class Campaign(BlackBox):
     """Every method on every problem from every seed, or one study of a black box."""
 
-    name: Annotated[str, "the directory of the results; left out: the file's name", LABEL] = "study"
+    name: Annotated[Label, "the directory of the results; left out: the file's name"] = "study"
     problems: Annotated[
         tuple[ProblemConfig, ...] | None,
         "what is minimised: test functions, black boxes, files of studies",
     ] = None
-    objective: Objective = None
-    space: Parameters = None
-    constraints: Constraints = ()
-    minimum: Minimum = None
-    base: Base = None
-    methods: Annotated[
-        tuple[MethodConfig, ...] | None, "what is compared; left out: the one method"
-    ] = None
+    methods: Annotated[tuple[MethodConfig, ...] | None, "what is compared; left out: method"] = None
     method: Annotated[MethodConfig | None, "how the next point is chosen; left out: fitbo"] = None
     seeds: Annotated[
-        Annotated[
-            tuple[Annotated[int, SEED], ...],
-            Short(Annotated[int, Range(1, 10_000)], lambda n: tuple(range(n))),
-        ]
-        | None,
-        "repetitions: a count n for 0 .. n - 1, or a list; left out: the one seed",
+        Annotated[int, Range(1, 10_000)] | tuple[Seed, ...] | None,
+        "repetitions: a count n for 0 .. n - 1, or a list; left out: seed",
     ] = None
-    seed: Annotated[
-        Annotated[int, SEED] | None, "determines the design and all randomness; left out: 0"
-    ] = None
-    budget: Annotated[
-        int,
-        "evaluations of each study in total, initial design and failures included",
-        Range(1, MOST),
-    ]
+    seed: Annotated[Seed | None, "determines the design and all randomness; left out: 0"] = None
+    budget: Annotated[Count, "evaluations of each study, initial design and failures included"]
     initial: Annotated[Initial, "the points evaluated first"] = field(default_factory=Initial)
-    noise_std: Annotated[
-        float,
-        "standard deviation of the noise, for test functions that state none",
-        Range(0),
-    ] = 0.0
+    noise_std: Annotated[NonNegative, "std of the noise, for test functions that state none"] = 0.0
     time_limit: Annotated[
-        Annotated[float, POSITIVE] | None,
+        Positive | None,
         "seconds that a study may run in total; after that no evaluation is started",
     ] = None
     target: Annotated[float | None, "a value at or below which a study is over"] = None
     tolerance: Annotated[
-        Annotated[float, Range(0)] | None,
+        NonNegative | None,
         "a study is over when the expected improvement of the best further evaluation is below it",
     ] = None
-    max_failures: Annotated[
-        Annotated[int, Range(1, MOST)] | None, "failures with which a study ends"
-    ] = None
+    max_failures: Annotated[Count | None, "failures with which a study ends"] = None
     executor: Annotated[
         Executor | None,
         "where studies run; in a file of one study, where its evaluations run; left out: "
@@ -100,29 +69,23 @@ class Campaign:
         Executor | None, "for several studies: where the evaluations of each run; left out: serial"
     ] = None
     output: Annotated[
-        str,
+        Text,
         "results go to <output>/<name>, from the directory that fitbo runs in, not this file's",
-        PRINTABLE,
     ] = "results"
 
     def __post_init__(self) -> None:
         check(self)
+        if isinstance(self.seeds, int):
+            assign(self, seeds=tuple(range(self.seeds)))
         for one, many in (("space", "problems"), ("method", "methods"), ("seed", "seeds")):
             if getattr(self, many) == ():
                 raise ValueError(f"{many} must not be empty")
             if getattr(self, one) is not None and getattr(self, many) is not None:
                 raise ValueError(f"{one} must be left out beside {many}: give one of the two")
-        if self.problems is None and self.space is None:
-            raise ValueError(
-                "problems must name what is minimised, or space and objective describe a black "
-                "box, got neither"
-            )
-        if not self.single:
-            for key in BLACK_BOX:
-                if getattr(self, key) not in (None, ()):
-                    raise ValueError(f"{key} must be left out beside problems: give it to one")
-        self._check_distinct()
-        self._check_places()
+        if self.single:
+            self._check_single()
+        else:
+            self._check_several()
         for study in self.studies()[:: len(self.all_methods)]:
             if self.budget < study.n_initial and (not self.single or self.initial.n):
                 whose = "" if self.single else f" of {study.problem.label}"
@@ -131,15 +94,28 @@ class Campaign:
                     f"got {self.budget}"
                 )
 
-    def _check_distinct(self) -> None:
+    def _check_single(self) -> None:
+        for name, count in (("methods", len(self.all_methods)), ("seeds", len(self.all_seeds))):
+            if count > 1:
+                where = "put the space under problems"
+                raise ValueError(f"{name} must be one where space is given, got {count}: {where}")
+        if self.evaluations is not None:
+            raise ValueError("evaluations must be left out of one study: it has executor")
+
+    def _check_several(self) -> None:
+        if self.problems is None:
+            raise ValueError("problems must name what is minimised, or space state it, got neither")
+        for key in BLACK_BOX:
+            if getattr(self, key) not in (None, ()):
+                raise ValueError(f"{key} must be left out beside problems: give it to one")
         labels = {
             "problems": [str(problem.label) for problem in self.all_problems],
             "methods": [str(method.label) for method in self.all_methods],
         }
         for name, listed in labels.items():
-            first: dict[str, int] = {}  # in any case: some file systems do not distinguish it
+            first: dict[str, int] = {}
             for i, label in enumerate(listed):
-                j = first.setdefault(label.casefold(), i)
+                j = first.setdefault(label.casefold(), i)  # as some file systems see it
                 if j != i:
                     raise ValueError(
                         f"{name}[{i}].label must be unique, got {label!r} as in {name}[{j}]: "
@@ -148,27 +124,13 @@ class Campaign:
         for i, seed in enumerate(self.all_seeds):
             if seed in self.all_seeds[:i]:
                 raise ValueError(f"seeds[{i}] must be distinct from the others, got {seed} again")
-
-    def _check_places(self) -> None:
-        if self.single:
-            if len(self.studies()) > 1:
-                many = "methods" if len(self.all_methods) > 1 else "seeds"
-                raise ValueError(
-                    f"{many} must be one where space is given: put the space under problems"
-                )
-            if self.evaluations is not None:
-                raise ValueError("evaluations must be left out of one study: it has executor")
-            return
-        place = self.place
-        if place.kind == "threads":
+        if self.place.kind == "threads":
             raise ValueError(
                 "executor must be serial, processes or dask for studies, got threads: "
                 "evaluations may run in threads"
             )
-        if place.address is not None and place.workers is not None:
-            raise ValueError(
-                "executor.workers must be left out with an address: that cluster has its own"
-            )
+        if self.place.address is not None and self.place.workers is not None:
+            raise ValueError("executor.workers must be left out: the address's cluster has its own")
 
     @property
     def single(self) -> bool:
@@ -194,7 +156,7 @@ class Campaign:
     @property
     def all_seeds(self) -> tuple[int, ...]:
         """The seeds, or the one."""
-        return self.seeds or (self.seed or 0,)
+        return self.seeds if isinstance(self.seeds, tuple) else (self.seed or 0,)
 
     @property
     def place(self) -> Executor:
@@ -241,13 +203,8 @@ class StudyConfig:
         return folder / str(self.problem.label) / str(self.method.label)
 
     @property
-    def stem(self) -> str:
-        """What its files are called: ``study``, or by its seed where there are several."""
-        return "study" if self.campaign.single else str(self.seed)
-
-    @property
     def journal(self) -> Path:
-        return self.directory / f"{self.stem}.jsonl"
+        return self.directory / f"{'study' if self.campaign.single else self.seed}.jsonl"
 
     @property
     def scratch(self) -> Path:
@@ -302,19 +259,16 @@ def loads(
     node = decode.parse(text, name)
     for assignment in overrides:
         node = decode.override(node, Campaign, assignment)
-    if isinstance(node.value, dict) and "name" not in node.value:
+    if isinstance(node.value, dict):
         stem = Path(name).stem
-        if not LABEL.admits(stem):
-            if base is not None:
-                shown = decode.shown(stem)
-                message = f"the file's own name, {shown}, cannot be used: expected text{LABEL}"
-                raise ConfigError(message, name, "name")
-            stem = "study"
-        node = decode.with_entry(node, "name", stem)
-    if base is not None and isinstance(node.value, dict):
-        given = node.value.get("base")
-        below = given.value if given is not None and isinstance(given.value, str) else ""
-        node = decode.with_entry(node, "base", str((base / below).resolve()))
+        if "name" not in node.value and LABEL.admits(stem):
+            node = decode.with_entry(node, "name", stem)
+        elif "name" not in node.value and base is not None:
+            shown = decode.shown(stem)
+            message = f"the file's own name, {shown}, cannot be used: expected text{LABEL}"
+            raise ConfigError(message, name, "name")
+        if base is not None:
+            node = with_base(node, node, base)
     return _decoded(node, base or Path())
 
 
@@ -339,6 +293,5 @@ def _decoded(node: Node, base: Path) -> Campaign:
     if listed is not None and isinstance(listed.value, list):
         items = [included(x, base, f"problems[{i}]") for i, x in enumerate(listed.value)]
         node = replace(node, value={**node.value, "problems": replace(listed, value=items)})
-    campaign = decode.decode(node, Campaign)
-    assert isinstance(campaign, Campaign)  # noqa: S101 (for the type checker)
+    campaign: Campaign = decode.decode(node, Campaign)
     return campaign

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
+from fitbo.config.method import check_owners
 from fitbo.decode import Pattern, Range, check
 
 
@@ -28,8 +29,7 @@ class Executor:
 
     def __post_init__(self) -> None:
         check(self)
-        if self.address is not None and self.kind != "dask":
-            raise ValueError(f"address must be left out: it is for dask, and this is {self.kind}")
+        check_owners(self, {"address": "dask"}, self.kind)
         if self.kind == "serial" and self.workers not in (None, 1):
             raise ValueError(f"workers must be 1 or left out for serial, got {self.workers}")
 

@@ -1,7 +1,7 @@
 """YAML text -> nodes with line numbers -> frozen dataclasses, by their type hints.
 
 Imports: ``checks`` and yaml, which no other package imports; it knows no key of any file.
-Add here: another note on hints, such as ``Range``: in ``hints``, and in ``schema``.
+Add here: another rule for values, such as ``Range``, in ``hints`` and in ``schema``.
 
     node = parse(text, "x.yaml")           a tree of Node: aliases and merge keys resolved
     node = override(node, Campaign, "methods[1].samples=50")
@@ -9,10 +9,9 @@ Add here: another note on hints, such as ``Range``: in ``hints``, and in ``schem
     encode(campaign)                       plain JSON types; nodes_of turns them into a tree again
     json_schema(Campaign, "A campaign")    what an editor needs to complete and check the file
 
-A field's hint says everything about its key: the type and, by ``Annotated``, a sentence of
-documentation (a plain string) and further rules for the value:
+A field's hint states its type and, by ``Annotated``, its documentation (a string) and its rules:
 
-    budget: Annotated[int, "evaluations in all, the initial design included", Range(1)]
+    budget: Annotated[int, "evaluations in total, initial design included", Range(1)]
 
 The same hints serve the decoder, the schema and, by ``check(self)`` in ``__post_init__``, objects
 built in Python. Hints may be bool, int, float (finite), str, Any, Literal, unions,
@@ -33,11 +32,8 @@ from fitbo.decode.hints import (
     Pattern,
     Range,
     Registry,
-    Short,
     check,
     check_value,
-    expected,
-    fits,
     keys_of,
 )
 from fitbo.decode.nodes import Node, nodes_of, parse, read, with_entry
@@ -52,14 +48,11 @@ __all__ = [
     "Pattern",
     "Range",
     "Registry",
-    "Short",
     "check",
     "check_value",
     "decode",
     "differences",
     "encode",
-    "expected",
-    "fits",
     "json_schema",
     "keys_of",
     "nearest",

@@ -6,7 +6,7 @@ import dataclasses
 import math
 import re
 import types
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
@@ -33,11 +33,10 @@ class Range:
         return bool(self.least <= value <= self.most)
 
     def __str__(self) -> str:
-        if self.most == math.inf:
-            return f" >= {self.least}" if self.least > -math.inf else ""
-        return (
-            f" from {self.least} to {self.most}" if self.least > -math.inf else f" <= {self.most}"
-        )
+        low, high = self.least > -math.inf, self.most < math.inf
+        if low and high:
+            return f" from {self.least} to {self.most}"
+        return f" >= {self.least}" if low else f" <= {self.most}" if high else ""
 
 
 @dataclass(frozen=True)
@@ -65,14 +64,6 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Short:
-    """Another type that a file may use, and what it expands to: a count instead of a list."""
-
-    hint: Any
-    expand: Callable[[Any], Any]
-
-
-@dataclass(frozen=True)
 class Key:
     """A key of a mapping: the hint of its value, its default (MISSING: required) and its doc."""
 
@@ -83,20 +74,19 @@ class Key:
 
 @dataclass(frozen=True)
 class Registry:
-    """Further keys, which depend on the name in the key ``by``; they fill the dict ``into``.
+    """Further keys, which depend on the name in the key ``by``; they fill the dict ``options``.
 
     names   the known names
-    keys    the further keys of a name; a ValueError if the name is unknown
-    suffix  a regular expression for what may follow a name, for the schema
+    keys    the further keys of a name that fits its hint; a ValueError if it is still unknown
     about   one line about a name, for the schema
+    suffix  a regular expression for what may follow a name, for the schema
     path    a regular expression for a file that may stand in its place, for the schema
     """
 
-    names: Callable[[], Sequence[str]]
+    names: Collection[str]
     keys: Callable[[str], Mapping[str, Key]]
     about: Callable[[str], str]
     by: str = "name"
-    into: str = "options"
     suffix: str = ""
     path: str = ""
 
@@ -109,6 +99,7 @@ class Form:
     origin   tuple, dict, Literal, ... of a generic hint
     item     the hint of the items of a tuple or a dict
     arms     the members of a union; for any other hint, its base
+    given    the arms other than None
     names    the names that the hint allows, if it is a choice of names
     """
 
@@ -117,6 +108,7 @@ class Form:
         self.origin, args = get_origin(self.base), get_args(self.base)
         self.item = args[-1] if self.origin is dict else args[0] if args else Any
         self.arms = args if self.origin in (Union, types.UnionType) else (self.base,)
+        self.given = [arm for arm in self.arms if arm is not types.NoneType]
         chosen = (name for note in self.notes if isinstance(note, Choice) for name in note.names)
         self.names = args if self.origin is Literal else tuple(chosen)
 
@@ -130,10 +122,10 @@ def check(instance: Any) -> None:
 
 def check_value(name: str, value: Any, hint: Any) -> None:
     """The same for one value; a tuple's items come before the tuple."""
-    f = Form(hint)
-    if f.origin is tuple and isinstance(value, tuple):
-        for i, item in enumerate(value):
-            check_value(f"{name}[{i}]", item, f.item)
+    for arm in map(Form, Form(hint).arms):
+        if arm.origin is tuple and isinstance(value, tuple):
+            for i, item in enumerate(value):
+                check_value(f"{name}[{i}]", item, arm.item)
     if not fits(value, hint):
         raise ValueError(f"{name} must be {expected(hint)}, got {shown(value)}")
 
@@ -161,7 +153,7 @@ def expected(hint: Any) -> str:
     """What a hint asks for, in words: ``an integer >= 2``."""
     f = Form(hint)
     if len(f.arms) > 1:
-        return " or ".join(expected(arm) for arm in f.arms if arm is not types.NoneType)
+        return " or ".join(expected(arm) for arm in f.given)
     if f.names:
         return f"one of {', '.join(f.names)}"
     if f.base in SCALARS:
@@ -172,17 +164,14 @@ def expected(hint: Any) -> str:
         kind += f" with {', '.join(needed)}" if needed else ""
     else:
         kind = {tuple: "a list", dict: "a mapping"}.get(f.origin, "any value")
-    shorts = [f"{expected(note.hint)} or " for note in f.notes if isinstance(note, Short)]
-    rules = [str(note) for note in f.notes if isinstance(note, Range | Pattern)]
-    return "".join([*shorts, kind, *rules])
+    return kind + "".join(str(note) for note in f.notes if isinstance(note, Range | Pattern))
 
 
 def keys_of(kind: Any) -> dict[str, Key]:
-    """The keys of a dataclass: its fields, except the one that a registry fills."""
-    into = getattr(getattr(kind, "registry", None), "into", None)
+    """The keys of a dataclass: its fields, except the options that a registry fills."""
     keys = {}
     for f in dataclasses.fields(kind):
-        if f.init and f.name != into:
+        if f.init and not (f.name == "options" and hasattr(kind, "registry")):
             hint = hints_of(kind)[f.name]
             default = f.default if f.default_factory is MISSING else f.default_factory()
             doc = " ".join(note for note in Form(hint).notes if isinstance(note, str))

@@ -7,22 +7,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import MISSING
 from itertools import zip_longest
-from types import NoneType
 from typing import Any
 
 from fitbo.decode.error import join, shown
-from fitbo.decode.hints import SCALARS, Form, Key, Pattern, Range, Short, keys_of
+from fitbo.decode.hints import SCALARS, Form, Key, Pattern, Range, Registry, keys_of
 
 
 def encode(value: Any) -> Any:
     """Plain JSON types; the keys are the fields in order, with a registry's options inline."""
     if dataclasses.is_dataclass(value):
-        registry = getattr(value, "registry", None)
-        plain: dict[str, Any] = {}
-        for f in dataclasses.fields(value):
-            item = encode(getattr(value, f.name))
-            plain |= item if registry and f.name == registry.into else {f.name: item}
-        return plain
+        plain = {f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return plain | plain.pop("options") if hasattr(value, "registry") else plain
     if isinstance(value, tuple | list):
         return [encode(item) for item in value]
     if isinstance(value, dict):
@@ -74,59 +69,54 @@ def _schema(hint: Any) -> dict[str, Any]:
             schema |= {name: limit for name, limit in limits.items() if math.isfinite(limit)}
         elif isinstance(note, Pattern):
             schema["pattern"] = f"^(?:{note.regex})$"
-        elif isinstance(note, Short):
-            schema = {"oneOf": [_schema(note.hint), schema]}
     return schema
 
 
 def _dataclass_schema(kind: Any) -> dict[str, Any]:
-    keys, registry = keys_of(kind), getattr(kind, "registry", None)
-    bare = getattr(kind, "bare", None)
-    if registry is None:
-        whole = _object_schema(keys)
-        name = _schema(_given(keys[bare].hint)) if bare else {}
+    keys, bare = keys_of(kind), getattr(kind, "bare", None)
+    if hasattr(kind, "registry"):
+        name, whole = _registry_schemas(keys, kind.registry)
     else:
-        # The names contain no special characters of regular expressions.
-        names = {name: f"^{name}{registry.suffix}$" for name in registry.names()}
-        variants = []
-        for known, pattern in names.items():
-            exact = {"type": "string", "pattern": pattern} if registry.suffix else {"const": known}
-            variant = _object_schema(keys | dict(registry.keys(known)))
-            variant["properties"][registry.by] = {"description": keys[registry.by].doc} | exact
-            if known != keys[registry.by].default:
-                variant["required"] = sorted({*variant["required"], registry.by})
-            variants.append({"description": registry.about(known)} | variant)
-        if keys[registry.by].default is None:  # it may do without a name
-            unnamed = _object_schema(keys)
-            unnamed["properties"][registry.by] = {"type": "null"}
-            variants.append(unnamed)
-        whole = {"anyOf": variants}
-        name = {"enum": list(names)}
-        if registry.suffix:
-            patterns = [*names.values(), *([registry.path] if registry.path else [])]
-            name = {"anyOf": [name, {"type": "string", "pattern": "|".join(patterns)}]}
+        hint = keys[bare].hint if bare else Any
+        given = Form(hint).given  # a bare scalar is not None: the schema of X for X | None
+        name = _schema(given[0] if len(given) == 1 < len(Form(hint).arms) else hint)
+        whole = _object_schema(keys)
     whole = {"description": (kind.__doc__ or "").strip().split("\n")[0]} | whole
     return {"oneOf": [name, whole]} if bare else whole
 
 
-def _given(hint: Any) -> Any:
-    """The hint of a key where it is given: ``X`` for ``X | None``."""
-    arms = Form(hint).arms
-    given = [arm for arm in arms if arm is not NoneType]
-    return given[0] if len(given) == 1 < len(arms) else hint
+def _registry_schemas(
+    keys: Mapping[str, Key], registry: Registry
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The schema of a name alone, and that of a mapping: one variant per name."""
+    by = keys[registry.by]
+    # The names contain no special characters of regular expressions.
+    names = {name: f"^{name}{registry.suffix}$" for name in registry.names}
+    variants = []
+    for known, pattern in names.items():
+        exact = {"type": "string", "pattern": pattern} if registry.suffix else {"const": known}
+        variant = _object_schema({**keys, **registry.keys(known)})
+        variant["properties"][registry.by] = {"description": by.doc} | exact
+        if known != by.default:
+            variant["required"] = sorted({*variant["required"], registry.by})
+        variants.append({"description": registry.about(known)} | variant)
+    if by.default is None:  # it may do without a name
+        unnamed = _object_schema(keys)
+        unnamed["properties"][registry.by] = {"type": "null"}
+        variants.append(unnamed)
+    name: dict[str, Any] = {"enum": list(names)}
+    if registry.suffix:
+        pattern = "|".join(filter(None, [*names.values(), registry.path]))
+        name = {"anyOf": [name, {"type": "string", "pattern": pattern}]}
+    return name, {"anyOf": variants}
 
 
 def _object_schema(keys: Mapping[str, Key]) -> dict[str, Any]:
     properties = {}
     for name, key in keys.items():
         about: dict[str, Any] = {"description": key.doc} if key.doc else {}
-        if key.default is not MISSING:
-            about["default"] = encode(key.default)
+        about |= {} if key.default is MISSING else {"default": encode(key.default)}
         properties[name] = _schema(key.hint) | about
     required = [name for name, key in keys.items() if key.default is MISSING]
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
+    closed = {"type": "object", "additionalProperties": False}
+    return closed | {"properties": properties, "required": required}

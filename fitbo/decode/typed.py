@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import MISSING
-from typing import Any, NoReturn, Union
+from typing import Any, NoReturn
 
 from fitbo.checks import nearest
 from fitbo.decode.error import ConfigError, join, path_steps, shown
-from fitbo.decode.hints import Form, Key, Registry, Short, expected, fits, keys_of
+from fitbo.decode.hints import Form, expected, fits, keys_of
 from fitbo.decode.nodes import Node, number, parse, plain
 
 
 def decode(node: Node, hint: Any, path: str = "") -> Any:
     """The value of a node where ``hint`` is expected, or a ConfigError at ``path``."""
     f, value = Form(hint), node.value
-    short = next((note for note in f.notes if isinstance(note, Short)), None)
-    if short and not isinstance(value, list | dict):
-        if not _holds(node, short.hint):
-            _refuse(node, hint, path)
-        return short.expand(decode(node, short.hint, path))
     if len(f.arms) > 1:
-        return _decode_union(node, f.arms, path)
+        return _decode_union(node, hint, path)
     if dataclasses.is_dataclass(f.base):
         return _decode_dataclass(node, f.base, path)
     if f.origin is tuple and isinstance(value, list):
@@ -41,16 +36,16 @@ def decode(node: Node, hint: Any, path: str = "") -> Any:
     return value
 
 
-def _decode_union(node: Node, arms: Sequence[Any], path: str) -> Any:
+def _decode_union(node: Node, hint: Any, path: str) -> Any:
     """By the first member that is of the node's kind and takes it; else the first one's error."""
-    if node.value is None and types.NoneType in arms:
+    f = Form(hint)
+    if node.value is None and types.NoneType in f.arms:
         return None
-    arms = [arm for arm in arms if arm is not types.NoneType]
-    able = [arm for arm in arms if _holds(node, arm)]
-    if not able and len(arms) > 1:
-        _refuse(node, Union[tuple(arms)], path)  # noqa: UP007
+    able = [arm for arm in f.given if _holds(node, arm)]
+    if not able and len(f.given) > 1:
+        _refuse(node, hint, path)
     errors = []
-    for arm in able or arms:
+    for arm in able or f.given:
         try:
             return decode(node, arm, path)
         except ConfigError as error:
@@ -72,7 +67,14 @@ def _decode_dataclass(node: Node, kind: Any, path: str) -> Any:
     given, keys = inner.value, keys_of(kind)
     every = dict(keys)
     if registry:
-        every |= _registered(inner, keys[registry.by], registry, place)
+        key, named = keys[registry.by], given.get(registry.by)
+        if named is not None and not fits(named.value, key.hint):
+            _refuse(named, key.hint, place(registry.by))
+        choice = key.default if named is None else named.value
+        try:
+            every |= {} if choice is MISSING else registry.keys(choice)
+        except ValueError as error:
+            raise _placed(error, inner, keys, path, place) from None
     for name in given:
         if name not in every:
             hint = nearest(name, every)
@@ -88,27 +90,11 @@ def _decode_dataclass(node: Node, kind: Any, path: str) -> Any:
     values = {name: key.default for name, key in every.items()}
     values |= {n: decode(given[n], k.hint, place(n)) for n, k in every.items() if n in given}
     if registry:
-        values[registry.into] = {n: values.pop(n) for n in every if n not in keys}
+        values["options"] = {n: values.pop(n) for n in every if n not in keys}
     try:
         return kind(**values)
     except ValueError as error:
         raise _placed(error, inner, every, path, place) from None
-
-
-def _registered(
-    node: Node, key: Key, registry: Registry, place: Callable[[str], str]
-) -> Mapping[str, Key]:
-    """The further keys that a registry allows in a mapping, given the name in it."""
-    named = node.value.get(registry.by)
-    if named is None:
-        return {} if key.default is MISSING else registry.keys(key.default)
-    path = place(registry.by)
-    if not isinstance(named.value, str):
-        _refuse(named, key.hint, path)
-    try:
-        return registry.keys(named.value)
-    except ValueError as error:
-        raise ConfigError(str(error).removeprefix(f"{registry.by} "), named.where, path) from None
 
 
 def _placed(

@@ -29,18 +29,20 @@ class Failed(Exception):
 
 
 class Objective(Protocol):
-    """A black box: a point and a seed in, a number out, or an exception; picklable."""
+    """A black box: a point and a seed in, a number out, or an exception; picklable.
+
+    retries   further attempts after one that failed
+    keep      whether scratch directories are kept after success too
+    scratch   an empty directory for this attempt only
+    """
 
     @property
-    def retries(self) -> int:
-        """Further attempts after one that failed."""
+    def retries(self) -> int: ...
 
     @property
-    def keep(self) -> bool:
-        """Whether scratch directories are kept after success too."""
+    def keep(self) -> bool: ...
 
-    def __call__(self, point: Mapping[str, Any], seed: int, scratch: Path) -> float:
-        """The value at a point; ``scratch`` is an empty directory for this attempt only."""
+    def __call__(self, point: Mapping[str, Any], seed: int, scratch: Path) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -62,18 +64,19 @@ def evaluate(
     Each attempt has its own directory: ``scratch``, or with ``.2``, ``.3``, ... appended if that
     exists. It is removed after success, and kept after a failure unless it is empty.
     """
-    started, kept = time.perf_counter(), list[str]()
-    value, reason, attempts = None, None, 0
+    started, kept, attempts = time.perf_counter(), list[str](), 0
     while True:
         attempts += 1
-        folder = _fresh(Path(scratch))
+        value, reason, folder = None, None, _fresh(Path(scratch))
         try:
-            value, reason = number(objective(point, seed, folder)), None
+            value = number(objective(point, seed, folder))
         except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever a user's code raises)
             reason = described(error)
-            _leave_traceback(folder, error)
-            with suppress(OSError):
-                folder.rmdir()
+            with suppress(OSError):  # a full disk must not hide the reason
+                if not isinstance(error, Failed):  # whose text says everything
+                    trace = "".join(traceback.format_exception(error))
+                    (folder / "traceback.txt").write_text(trace, "utf-8", "replace")
+                folder.rmdir()  # if it is empty
         else:
             if not objective.keep:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -112,14 +115,6 @@ def described(error: BaseException) -> str:
     if isinstance(error, Failed):
         return text or "failed"
     return clip(f"{type(error).__name__}: {text}" if text else type(error).__name__)
-
-
-def _leave_traceback(folder: Path, error: BaseException) -> None:
-    """Write ``traceback.txt``, unless the reason of a ``Failed`` already says everything."""
-    if not isinstance(error, Failed):
-        with suppress(OSError):  # a full disk must not hide the reason
-            text = "".join(traceback.format_exception(error))
-            (folder / "traceback.txt").write_text(text, encoding="utf-8", errors="replace")
 
 
 def _fresh(scratch: Path) -> Path:

@@ -81,11 +81,11 @@ class Value:
 
 
 def _last_number(text: str, where: str) -> float:
-    found = (_float(line) for line in reversed(text.splitlines()))
-    value = next((value for value in found if value is not None), None)
-    if value is None:
-        raise _lacking(text, where, "has no line that is only a number")
-    return number(value)  # a last line ``nan`` is a failure: a number before it is not the value
+    for line in reversed(text.splitlines()):
+        value = _float(line)
+        if value is not None:
+            return number(value)  # or a failure if it is nan: an earlier number is not the value
+    raise _lacking(text, where, "has no line that is only a number")
 
 
 def _entry(text: str, key: str | None, where: str) -> float:

@@ -67,8 +67,8 @@ def problem(
         raise ValueError(f"{name!r} and dim={dim} disagree; give the dimension once")
     family = PROBLEMS[base]
     dim = dim or (family.dim if suffix is None else suffix)
-    if not family.allows(dim):
-        low, high = family.dims
+    low, high = family.dims
+    if dim < low or (high is not None and dim > high):
         if not family.free:
             other = base.rstrip("0123456789") + str(dim)
             also = f", or {other!r}" if other in PROBLEMS else ""

@@ -88,7 +88,3 @@ class Family:
     def free(self) -> bool:
         """Whether the dimension may be chosen."""
         return self.dims[0] != self.dims[1]
-
-    def allows(self, dim: int) -> bool:
-        low, high = self.dims
-        return low <= dim and (high is None or dim <= high)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fitbo.cli import main
-from fitbo.config.campaign import ConfigError, load
+from fitbo.config.campaign import ConfigError, from_dict, load, to_dict
 from fitbo.records.journal import read
 from tests.campaigns import n_told, start, timeless, wait_for
 
@@ -194,6 +194,18 @@ def test_one_clear_error_each(
     assert main(["validate", str(files)]) == 2
     said = capsys.readouterr().err.replace("\n    ", " ")
     assert re.search(expected, said), said
+
+
+def test_an_included_file_keeps_the_base_that_it_states(files: Path) -> None:
+    assert load(files).all_problems[1].base == str(files.parent)
+    study = files.with_name("kettle.yaml")
+    study.write_text(study.read_text() + "base: ./programs\n")
+    assert load(files).all_problems[1].base == str(files.parent / "programs")
+
+
+def test_a_campaign_of_black_boxes_is_plain_data_and_back(files: Path) -> None:
+    campaign = load(files)
+    assert from_dict(json.loads(json.dumps(to_dict(campaign)))) == campaign
 
 
 def test_an_error_in_an_included_file_is_reported_there(files: Path) -> None:

@@ -226,8 +226,11 @@ NAMES = "expected one of fitbo, ei, logei, pi, lcb, mes, thompson, random"
         (with_method("{label: ../up}"), "methods[1].label: expected text of letters, digits"),
         (with_method("{label: off}"), "got the boolean off: put it in quotes, 'off'"),
         (with_method("{surrogate: matern5}"), "got 'matern5'; did you mean 'matern52'?"),
-        (with_method("{sampler: {max_burn_in: 1}}"), "methods[1].sampler.max_burn_in: must leave"),
-        (with_method("{sampler: {min_burn_in: 9, max_burn_in: 8}}"), "got 9 and 8"),
+        (
+            with_method("{sampler: {max_burn_in: 1}}"),
+            "methods[1].sampler.max_burn_in: must be at least min_burn_in, got 1 and 4",
+        ),
+        (with_method("{sampler: {min_burn_in: 9, max_burn_in: 8}}"), "got 8 and 9"),
         (with_method("{rule: linear}"), "did you mean 'linearised'?"),
         (with_method("{resolution: -1}"), "resolution: expected a finite number >= 0, got -1"),
         (with_problem("brannin"), "problems[0]: must be one of "),

@@ -11,13 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from optuna import Study
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna import Study, distributions
 from optuna.trial import FrozenTrial, TrialState
 
 from fitbo.space import Categorical, Integer, Parameter, Real, Space
@@ -36,20 +30,20 @@ class Codec:
     decode: Callable[[Any], Any]
 
 
-def codec(distribution: BaseDistribution) -> Codec:
+def codec(distribution: distributions.BaseDistribution) -> Codec:
     """A float with a step becomes the count of steps, and a category the index of its choice."""
     match distribution:
-        case FloatDistribution(low=low, high=high, step=None):
+        case distributions.FloatDistribution(low=low, high=high, step=None):
             return Codec(Real(low, high, log=distribution.log), float, float)
-        case FloatDistribution(low=low, high=high, step=float(step)):
+        case distributions.FloatDistribution(low=low, high=high, step=float(step)):
             return Codec(
                 Integer(0, round((high - low) / step)),
                 lambda x: round((x - low) / step),
                 lambda i: float(min(low + i * step, high)),
             )
-        case IntDistribution(low=low, high=high, step=step):
+        case distributions.IntDistribution(low=low, high=high, step=step):
             return Codec(Integer(low, high, log=distribution.log, step=step), int, int)
-        case CategoricalDistribution(choices=choices):
+        case distributions.CategoricalDistribution(choices=choices):
             return Codec(
                 Categorical(tuple(range(len(choices)))),
                 lambda x: int(distribution.to_internal_repr(x)),
