@@ -378,7 +378,7 @@ def opened(writer: Writer, config: StudyConfig, name: str) -> Notebook:
             f"Choose another --output, or move it away"
         )
     rows = writer.journal.rows if writer.journal is not None else []
-    design, _ = notebook.replay(config, rows, fits=False)
+    design = notebook.replay(config, rows, fits=False)
     return Notebook(design, config, rows, writer)
 
 

@@ -4,11 +4,13 @@
     python benchmarks/suggest.py                # writes results/suggest/
     python benchmarks/suggest.py --only fitbo   # without the peers
 
-One thread each. Every optimiser sees the same n values of Hartmann-6D at the same Sobol points.
-fitbo is timed in its steady state, with the sampler warm from the value before, and each peer as
-its documentation uses it: Optuna's ``GPSampler(deterministic_objective=True)``, BoTorch's
+One thread each. Every optimiser sees the same n values at the same Sobol points: Hartmann-6D, in
+three dimensions Hartmann-3D, in others Ackley. fitbo is timed cold, the first fit and suggestion of
+a study that holds n values already, and warm, the mean of ten suggestions, one value after another,
+so that the occasional moves of its sampler count. The peers are used as their documentation says:
+Optuna's ``GPSampler(deterministic_objective=True)``, in a running study, and BoTorch's
 ``SingleTaskGP`` fitted by ``fit_gpytorch_mll`` with ``LogExpectedImprovement`` maximised from 512
-raw samples and 10 restarts, and its ``SaasFullyBayesianSingleTaskGP`` by NUTS with the defaults.
+raw samples and 10 restarts.
 """
 
 from __future__ import annotations
@@ -20,57 +22,66 @@ one_thread()
 import argparse
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from scipy.stats import qmc
 
-from fitbo.entropy import BACKENDS
 from fitbo.inference.settings import Settings
 from fitbo.problems import problem
 from fitbo.space import Space
 from fitbo.study import Study
 
 RESULTS = ROOT / "results" / "suggest"
-HARTMANN = problem("hartmann6")
-DIM = HARTMANN.dim
+WARM = 10  # suggestions
+CASES = (
+    (50, 6),
+    (100, 6),
+    (200, 6),
+    (300, 3),
+    (400, 6),
+    (1000, 6),
+    (2000, 6),
+    (100, 20),
+    (100, 50),
+)
 
 
-def data(n: int) -> tuple[np.ndarray, np.ndarray]:
-    X = qmc.Sobol(DIM, scramble=True, rng=np.random.default_rng(0)).random_base2(10)[: n + 1]
-    return X, HARTMANN.fun(X)
+def data(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    named = {6: "hartmann6", 3: "hartmann3"}
+    f = problem(named[d]) if d in named else problem("ackley", dim=d)
+    size = 1 << (n + WARM - 1).bit_length()
+    U = qmc.Sobol(d, scramble=True, rng=np.random.default_rng(0)).random(size)[: n + WARM]
+    return U, f.fun(f.space.from_cube(U))
 
 
-def fitbo(
-    n: int, repeats: int, entropy: str = "memel", acquisition: str = "fitbo"
-) -> dict[str, float]:
-    """Median seconds of a suggestion and of its parts; the sampler is warm from n - 1 values.
-
-    ``acquisition`` is the turn: the gain's own, or ``logei``, the expected improvement's.
-    """
-    X, y = data(n)
-    runs: list[dict[str, float]] = []
-    warm = None  # a cold start takes many times a suggestion: one serves every repeat
-    for seed in range(repeats):
-        turn = {"acquisition": acquisition, "etas": 5, "exploit": 0}
-        settings = Settings(seed=seed, n_initial=1, n_samples=200, entropy=entropy, **turn)
-        study = Study(Space([(0, 1)] * DIM), settings, ensemble=warm)
-        for x, value in zip(X[: n - 1], y[: n - 1], strict=True):
-            study.tell(x, value)
-        study.fit()
-        warm = study.ensemble
-        study.tell(X[n - 1], y[n - 1])
+def fitbo(n: int, d: int) -> dict[str, float]:
+    """Seconds of the first suggestion, and the means of those after it and of their fits."""
+    X, y = data(n, d)
+    study = Study(Space([(0, 1)] * d), Settings(n_initial=1))
+    for x, value in zip(X[:n], y[:n], strict=True):
+        study.tell(x, value)
+    start = time.perf_counter()
+    study.forget(study.ask()[0])
+    found = {"cold": time.perf_counter() - start}
+    found["settled"] = float(study.fit().samples.diagnostics.settled)
+    warm, fits, moves = 0.0, 0.0, 0
+    for x, value in zip(X[n:], y[n:], strict=True):
+        study.tell(x, value)
         start = time.perf_counter()
-        study.ask()
-        runs.append({"total": time.perf_counter() - start, **study.seconds})
-    return {key: float(np.median([run[key] for run in runs])) for key in runs[0]}
+        study.forget(study.ask()[0])
+        warm += time.perf_counter() - start
+        fits += study.fit().seconds
+        moves += study.fit().moved == study.fit().n
+    return found | {"warm": warm / WARM, "fit": fits / WARM, "moves": float(moves)}
 
 
-def gpsampler(n: int, repeats: int) -> float:
+def gpsampler(n: int, d: int, repeats: int) -> float:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    X, y = data(n)
-    space = {f"x{i}": optuna.distributions.FloatDistribution(0, 1) for i in range(DIM)}
+    X, y = data(n, d)
+    space = {f"x{i}": optuna.distributions.FloatDistribution(0, 1) for i in range(d)}
     times = []
     for seed in range(repeats):
         sampler = optuna.samplers.GPSampler(seed=seed, deterministic_objective=True)
@@ -91,7 +102,7 @@ def gpsampler(n: int, repeats: int) -> float:
     return float(np.median(times))
 
 
-def botorch_logei(n: int, repeats: int) -> float:
+def botorch_logei(n: int, d: int, repeats: int) -> float:
     import torch
     from botorch.acquisition import LogExpectedImprovement
     from botorch.fit import fit_gpytorch_mll
@@ -100,41 +111,16 @@ def botorch_logei(n: int, repeats: int) -> float:
     from gpytorch.mlls import ExactMarginalLogLikelihood
 
     torch.set_num_threads(1)
-    X, y = data(n)
+    X, y = data(n, d)
     train_x = torch.tensor(X[:n], dtype=torch.double)
     train_y = torch.tensor(-y[:n, None], dtype=torch.double)
-    bounds = torch.stack([torch.zeros(DIM), torch.ones(DIM)]).double()
+    bounds = torch.stack([torch.zeros(d), torch.ones(d)]).double()
     times = []
     for seed in range(repeats):
         torch.manual_seed(seed)
         start = time.perf_counter()
         model = SingleTaskGP(train_x, train_y)
         fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-        best = LogExpectedImprovement(model, best_f=train_y.max())
-        optimize_acqf(best, bounds=bounds, q=1, num_restarts=10, raw_samples=512)
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
-
-
-def botorch_bayesian(n: int, repeats: int) -> float:
-    import torch
-    from botorch.acquisition import LogExpectedImprovement
-    from botorch.fit import fit_fully_bayesian_model_nuts
-    from botorch.models.fully_bayesian import SaasFullyBayesianSingleTaskGP
-    from botorch.optim import optimize_acqf
-
-    torch.set_num_threads(1)
-    X, y = data(n)
-    train_x = torch.tensor(X[:n], dtype=torch.double)
-    values = torch.tensor(-y[:n, None], dtype=torch.double)
-    train_y = (values - values.mean()) / values.std()
-    bounds = torch.stack([torch.zeros(DIM), torch.ones(DIM)]).double()
-    times = []
-    for seed in range(repeats):
-        torch.manual_seed(seed)
-        start = time.perf_counter()
-        model = SaasFullyBayesianSingleTaskGP(train_x, train_y)
-        fit_fully_bayesian_model_nuts(model, disable_progbar=True)
         best = LogExpectedImprovement(model, best_f=train_y.max())
         optimize_acqf(best, bounds=bounds, q=1, num_restarts=10, raw_samples=512)
         times.append(time.perf_counter() - start)
@@ -151,82 +137,69 @@ def memory(n: int, n_samples: int, dim: int) -> float:
     return peak_memory(study.ask)
 
 
-def attempt(run: Callable[[int, int], float], n: int, repeats: int) -> float | None:
+def attempt(run: Callable[[int, int, int], float], n: int, d: int, repeats: int) -> float:
     try:
-        return run(n, repeats)
+        return run(n, d, repeats)
     except ImportError as error:
         print(f"left out: {error}; pip install 'fitbo[peers]'")
-        return None
+        return float("nan")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", choices=["fitbo", "all"], default="all")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[25, 50, 100, 200, 400])
-    parser.add_argument("--bayesian-at", type=int, nargs="*", default=[100])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--most", type=int, default=2000, help="values of the largest case")
+    parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
-    peers = arguments.only == "all"
-    rows: list[dict[str, object]] = []
-    for n in arguments.sizes:
-        row: dict[str, object] = {"n": n, **fitbo(n, arguments.repeats)}
-        row["improvement"] = fitbo(n, arguments.repeats, acquisition="logei")["total"]
-        if peers:
-            row["gpsampler"] = attempt(gpsampler, n, arguments.repeats)
-            row["logei"] = attempt(botorch_logei, n, arguments.repeats)
-            row["saas"] = attempt(botorch_bayesian, n, 1) if n in arguments.bayesian_at else None
+    fitbo(20, 2)  # what is imported when first used is not timed
+    rows: list[dict[str, float]] = []
+    for n, d in CASES:
+        if n > arguments.most:
+            continue
+        row = {"n": float(n), "d": float(d), **fitbo(n, d)}
+        if arguments.only == "all":
+            repeats = arguments.repeats if n <= 400 else 1
+            row["gpsampler"] = attempt(gpsampler, n, d, repeats) if n <= 400 else float("nan")
+            row["logei"] = attempt(botorch_logei, n, d, repeats)
         rows.append(row)
-        print(row, flush=True)
-    split = {name: fitbo(100, 3, entropy=name) for name in BACKENDS}
-    write(RESULTS, "table", table(rows, split, memory(400, 400, 10)), rows)
+        print({key: round(value, 3) for key, value in row.items()}, flush=True)
+    six = [row for row in rows if row["d"] == 6]
+    slope = np.polyfit(*(np.log([row[key] for row in six]) for key in ("n", "warm")), 1)[0]
+    megabytes = memory(min(1000, arguments.most), 200, 6)
+    write(arguments.output, "table", table(rows, float(slope), megabytes), rows)
 
 
-def cell(value: object, unit: object = None) -> str:
-    if not isinstance(value, float):
-        return ""
-    if unit is None:
-        return f"{value:.2f}"
-    return f"{value:.2f} ({value / unit:.1f} x)" if isinstance(unit, float) else f"{value:.2f}"
+def cell(value: float, unit: float = 1.0) -> str:
+    return "" if np.isnan(value / unit) else f"{value / unit:.2g}"
 
 
-def table(
-    rows: list[dict[str, object]], split: dict[str, dict[str, float]], megabytes: float
-) -> list[str]:
+def table(rows: list[dict[str, float]], slope: float, megabytes: float) -> list[str]:
     """Markdown."""
     used = versions("numpy", "optuna", "botorch", "torch")
     lines = [
         "# One suggestion",
         "",
-        f"Made by `python benchmarks/suggest.py`, one thread, {used}.",
-        "Hartmann-6D at n Sobol points, M = 200, `entropy: memel`; seconds, and in brackets the",
-        "ratio to fitbo's total in the same row. 'fitbo' is a turn of the information gain, its",
-        "parts beside it; 'EI' is a turn of the expected improvement, as three of four are.",
+        f"Made by `python benchmarks/suggest.py`, one thread, {used}. M = 200. Seconds of the",
+        "first fit and suggestion (cold) and of the next ones (warm, the mean of ten, with the part",
+        "of it that is the fit, and how often the sampler moved), of the peers, and the ratios.",
         "",
-        "| n | fitbo | MCMC | search | of it entropy | EI | GPSampler | BoTorch LogEI | SAAS |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| n | d | cold | settled | warm | fit | moves | GPSampler | LogEI | cold / LogEI "
+        "| warm / GPSampler | warm / LogEI |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in rows:
-        total = row["total"]
-        lines.append(
-            f"| {row['n']} | {cell(total)} | {cell(row['mcmc'])} | {cell(row['search'])} "
-            f"| {cell(row['entropy'])} | {cell(row['improvement'])} "
-            f"| {cell(row.get('gpsampler'), total)} "
-            f"| {cell(row.get('logei'), total)} | {cell(row.get('saas'), total)} |"
-        )
-    lines += [
+        gp, ei = row.get("gpsampler", np.nan), row.get("logei", np.nan)
+        facts = [f"{row['n']:.0f}", f"{row['d']:.0f}", cell(row["cold"])]
+        facts += ["yes" if row["settled"] else "no", cell(row["warm"]), cell(row["fit"])]
+        facts += [f"{row['moves']:.0f} of {WARM}", cell(gp), cell(ei), cell(row["cold"], ei)]
+        lines.append(f"| {' | '.join([*facts, cell(row['warm'], gp), cell(row['warm'], ei)])} |")
+    return [
+        *lines,
         "",
-        "Where the time goes for each entropy backend, n = 100:",
-        "",
-        "| entropy | total | MCMC | search | of it entropy |",
-        "| --- | --- | --- | --- | --- |",
+        f"Growth of the warm suggestion in six dimensions: n^{slope:.2f}.",
+        f"Peak memory of a suggestion at n = 1000, M = 200, d = 6: {megabytes:.0f} MB.",
     ]
-    for name, run in split.items():
-        lines.append(
-            f"| {name} | {cell(run['total'])} | {cell(run['mcmc'])} | {cell(run['search'])} "
-            f"| {cell(run['entropy'])} |"
-        )
-    lines += ["", f"Peak memory of a suggestion at n = 400, M = 400, d = 10: {megabytes:.0f} MB."]
-    return lines
 
 
 if __name__ == "__main__":

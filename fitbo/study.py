@@ -50,15 +50,14 @@ def bounded(y: ArrayLike) -> Array:
 class Study:
     """Minimises an expensive function over ``space``.
 
-    ``ensemble`` is the sampler's last state: pass a saved one to continue a study. ``start`` is
-    where the last fit began. ``seconds`` is what the last fit, search and recommendation took. A
-    point is an array (d,), or a dict if the space has names.
+    ``ensemble`` is what the sampler came to when it moved last: pass a saved one to continue a
+    study. ``seconds`` is what the last fit, search and recommendation took. A point is an array
+    (d,), or a dict if the space has names.
     """
 
     space: Space
     settings: Settings = field(default_factory=Settings)
     ensemble: Ensemble | None = None
-    start: Ensemble | None = field(default=None, init=False)
     seconds: dict[str, float] = field(default_factory=dict)
     _cube: list[Array] = field(default_factory=list, repr=False)
     _values: list[float] = field(default_factory=list, repr=False)
@@ -165,8 +164,10 @@ class Study:
             raise ValueError("a fit needs a value: tell one first")
         if self._fit is None or self._fit.n != len(self._values):
             X, y = np.array(self._cube), bounded(self.y)
-            self._fit = fit(X, y, self.settings, self.ensemble, self._rng("mcmc"))
-            self.start, self.ensemble = self.ensemble, self._fit.samples.ensemble
+            last = self._fit if self._fit is not None and self._fit.n < len(y) else None
+            self._fit = fit(X, y, self.settings, self.ensemble, self._rng("mcmc"), last)
+            if self._fit.moved == len(y):
+                self.ensemble = self._fit.samples.ensemble
             self.seconds["mcmc"] = self._fit.seconds
         return self._fit
 
@@ -192,7 +193,9 @@ class Study:
     def eta_quantiles(self, probabilities: Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
         """Posterior quantiles of the unknown minimum, in y's units."""
         fitted = self.fit()
-        return fitted.scale.inverse(np.quantile(fitted.surrogate.eta, list(probabilities)))
+        eta, weights = fitted.surrogate.eta, fitted.surrogate.sample_weights
+        method: Any = {} if weights is None else {"weights": weights, "method": "inverted_cdf"}
+        return fitted.scale.inverse(np.quantile(eta, list(probabilities), **method))
 
     @one_thread
     def remaining(self) -> float:
@@ -213,8 +216,12 @@ class Study:
         if len(avoid) < self.n_initial or not self._values:
             design = self.space, self.settings.design, self.n_initial
             return first_points(*design, len(avoid), avoid, [self.settings.seed, STREAMS["design"]])
-        fitted, success, settings = self.fit(), self.success(), self.settings
-        if self._exploits(len(avoid)):
+        settings, exploits = self.settings, self._exploits(len(avoid))
+        if settings.acquisition == "random" and not exploits:  # which needs no model
+            seed = [settings.seed, STREAMS["search"], len(avoid)]
+            return first_points(self.space, "uniform", 1, 0, avoid, seed)
+        fitted, success = self.fit(), self.success()
+        if exploits:
             settings = replace(settings, acquisition="logei")
         started = time.perf_counter()
         believed = believing(fitted, pending, settings)

@@ -67,8 +67,8 @@ def information_gain(
 class InformationGain:
     """What y tells about eta given theta, with ``per_theta`` = K values of eta for each theta.
 
-    Non-negative, up to the error of an approximate entropy. With K > 1 the weights must be equal,
-    as those of samples are.
+    Non-negative, up to the error of an approximate entropy. The K samples of a theta must have
+    equal weights.
     """
 
     entropy: str | Entropy | Callable[[Mixture], Array] = "memel"
@@ -83,7 +83,9 @@ class InformationGain:
         if self.per_theta == 1:
             return self._entropy(mixture) - _conditional(mixture)
         m, v, sd = self._from_theta(mixture)
-        return self._entropy(Mixture(m, v)) + np.log(sd).mean(-1) - _conditional(mixture)
+        shares = self._grouped(mixture.weights).sum(-1)
+        value = self._entropy(Mixture(m, v, mixture.weights))
+        return value + np.vecdot(shares, np.log(sd)) - _conditional(mixture)
 
     def value_and_grad(self, mixture: Mixture) -> Gradient:
         K = self.per_theta
@@ -92,12 +94,13 @@ class InformationGain:
             value, by_m, by_variance = self._entropy.value_and_grad(mixture)
             return value - _conditional(mixture), by_m, by_variance + by_v
         m, v, sd = self._from_theta(mixture)
-        value, by_u, by_w = self._entropy.value_and_grad(Mixture(m, v))
-        value = value + np.log(sd).mean(-1) - _conditional(mixture)
+        shares = self._grouped(mixture.weights).sum(-1)
+        value, by_u, by_w = self._entropy.value_and_grad(Mixture(m, v, mixture.weights))
+        value = value + np.vecdot(shares, np.log(sd)) - _conditional(mixture)
         # H[u] depends on m_k and v_k through the component itself, through mu, and through sd.
         m, v, by_u, by_w = (self._grouped(a) for a in (m, v, by_u, by_w))
         wide = sd[..., None]
-        by_sd = -(by_u * m + 2 * by_w * v).sum(-1) / sd + 1 / (sd.shape[-1] * sd)
+        by_sd = -(by_u * m + 2 * by_w * v).sum(-1) / sd + shares / sd
         by_m = (by_u - by_u.mean(-1, keepdims=True)) / wide + by_sd[..., None] * m / K
         by_variance = by_w / wide**2 + by_sd[..., None] / (2 * K * wide)
         shape = mixture.means.shape
@@ -105,8 +108,8 @@ class InformationGain:
 
     def _from_theta(self, mixture: Mixture) -> tuple[Array, Array, Array]:
         """Means and variances of the u (..., M), and sd (..., T)."""
-        if np.ptp(mixture.weights) > EQUAL:
-            raise ValueError(f"the weights must be equal with per_theta = {self.per_theta}")
+        if np.ptp(self._grouped(mixture.weights), axis=-1).max() > EQUAL:
+            raise ValueError(f"the {self.per_theta} samples of a theta must have equal weights")
         means, variances = self._grouped(mixture.means), self._grouped(mixture.variances)
         mu = means.mean(-1)
         offset = means - mu[..., None]

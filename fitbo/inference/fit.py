@@ -3,6 +3,19 @@
 samples   = sample(log_posterior(data), start, rng)
 surrogate = condition(data, samples)
 
+**Cold**, without an ensemble, the sampler starts from draws about the modes of the posterior
+(``sampling.laplace``), found on a part of the data and refined on all.
+
+**Warm**, one more value borders the factors of the surrogate and multiplies the weights of its
+thetas by their predictive densities (``surrogate.border``), which costs n^2 where a single
+likelihood costs n^3. The walkers are moved when too few thetas survive in effect, or when their
+last move is ``AGE`` of the data old; then the ensemble of that last move, resampled by what has
+been learnt since, is where the sampler starts.
+
+**Large**, beyond ``MOST`` values, the model is of a part of them: those next to the incumbents, and
+an even choice of the rest, so that it stays exact where the search is and keeps the shape of the
+whole. The part is chosen anew at each move, and grows by what is told until the next.
+
 The sampler moves theta and eta together. Its thetas are kept; eta, of which the acquisition needs
 several values for each theta, is taken anew from its posterior given theta.
 """
@@ -10,24 +23,41 @@ several values for each theta, is taken anew from its posterior given theta.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
+from fitbo.checks import assign
 from fitbo.inference.settings import Settings
 from fitbo.mixture import Array
 from fitbo.sampling import Ensemble, Samples, sample
+from fitbo.sampling.laplace import climb, laplace_ensemble
 from fitbo.surrogate import Parabola, Standardiser, named_surrogate
+from fitbo.surrogate.batched import LogPosterior, Surrogate
+from fitbo.surrogate.border import extended
 
 WALKERS = 100  # at least, and three for each parameter
 WALKERS_PER_PARAMETER = 3
-COLD_BURN_IN = 20  # steps at least, if started from the prior
-COLD_THIN = 10
+COLD_BURN_IN = 20  # steps at least, if started from the modes
+COLD_THIN = 5
+SURVIVORS = 0.5  # share of the thetas that must survive, in effect, between two moves
+AGE = 1 / 16  # of the data may have come since the last move
+MOST = 512  # values in the model
+ENTRIES = 1 << 22  # of the factors of all thetas: with many data, fewer thetas, who differ less
+FEWEST = 16  # thetas at least
+NEAR = 0.5  # share of them that are next to the incumbents
+STARTS, ROUGH, FINISH = 3, 128, 20  # climbs, values that they see, iterations on all of the data
+BOUND = 30.0  # on |log theta| of a mode
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """The posterior given y (n,) at X (n, d) in the cube: scale of y, samples, surrogate."""
+    """The posterior given y (n,) at X (n, d) in the cube: scale of y, samples, surrogate.
+
+    moved   the number of values at which the walkers were moved last
+    active  which of the values are in the model, (a,)
+    """
 
     X: Array
     y: Array
@@ -35,6 +65,12 @@ class Fit:
     samples: Samples
     surrogate: Parabola
     seconds: float
+    moved: int = 0
+    active: np.ndarray = field(default_factory=lambda: np.arange(0))
+
+    def __post_init__(self) -> None:
+        if not len(self.active):
+            assign(self, moved=self.n, active=np.arange(self.n))
 
     @property
     def n(self) -> int:
@@ -46,40 +82,133 @@ class Fit:
         """The lowest value, standardised."""
         return float(self.scale(self.y.min()))
 
+    @property
+    def survivors(self) -> float:
+        """The share of the thetas that survive, in effect: 1 / (T sum w^2)."""
+        w = self.surrogate.weights
+        return 1.0 if w is None else float(1 / (len(w) * np.square(w).sum()))
+
 
 def fit(
+    X: Array,
+    y: Array,
+    settings: Settings,
+    ensemble: Ensemble | None,
+    rng: np.random.Generator,
+    last: Fit | None = None,
+) -> Fit:
+    """The posterior given X (n, d) in the cube and y (n,).
+
+    ``last`` is a fit to fewer of these values, and ``ensemble`` what its walkers were when they
+    moved last; None: from nothing.
+    """
+    started = time.perf_counter()
+    if last is None and ensemble is not None and ensemble.samples is not None:
+        last = _restored(X, y, settings, ensemble)
+    if last is not None and isinstance(last.surrogate, Surrogate):
+        found = _grown(X, y, last) if last.n < len(y) else last
+        aged = len(y) - last.moved > max(1.0, AGE * len(found.active))
+        if found is last or (found.survivors >= SURVIVORS and not aged):
+            return replace(found, seconds=time.perf_counter() - started)
+    return replace(_moved(X, y, settings, ensemble, rng), seconds=time.perf_counter() - started)
+
+
+def _restored(X: Array, y: Array, settings: Settings, ensemble: Ensemble) -> Fit | None:
+    """The fit as it was when the walkers moved last, if the ensemble is of these data."""
+    n, samples = ensemble.n, ensemble.samples
+    if not 0 < n <= len(y) or samples is None or settings.surrogate != "batched":
+        return None
+    scale, active, surrogate = _conditioned(X[:n], y[:n], samples, settings)
+    kept = Samples(samples, np.full(len(samples), np.nan), ensemble, ensemble.diagnostics)  # type: ignore[arg-type]
+    return Fit(X[:n], y[:n], scale, kept, surrogate, 0.0, n, active)
+
+
+def _conditioned(
+    X: Array, y: Array, samples: Array, settings: Settings
+) -> tuple[Standardiser, np.ndarray, Parabola]:
+    """Scale, values in the model, and the surrogate of all samples, given y at X."""
+    active = chosen(X, y)
+    scale = Standardiser.fit(y[active])
+    return scale, active, _surrogate(X[active], scale(y[active]), samples, settings)
+
+
+def _grown(X: Array, y: Array, last: Fit) -> Fit:
+    """The last fit with the values that have come since."""
+    active = np.concatenate([last.active, np.arange(last.n, len(y))])
+    surrogate = extended(last.surrogate, X[last.n :], last.scale(y[active]))  # type: ignore[arg-type]
+    return replace(last, X=X, y=y, surrogate=surrogate, active=active)
+
+
+def _moved(
     X: Array, y: Array, settings: Settings, ensemble: Ensemble | None, rng: np.random.Generator
 ) -> Fit:
-    """The posterior given X (n, d) in the cube and y (n,), started from the last ensemble."""
-    started = time.perf_counter()
+    """The posterior by the sampler, started from the ensemble of the last move or from nothing."""
+    active = chosen(X, y)
+    z = Standardiser.fit(y[active])(y[active])
     model = named_surrogate(settings.surrogate)
-    scale = Standardiser.fit(y)
-    z = scale(y)
-    density = model.LogPosterior(X, z, kernel=settings.kernel_name)
+    density = model.LogPosterior(X[active], z, kernel=settings.kernel_name)
     thetas = -(-settings.n_samples // (settings.etas or 1))
+    thetas = min(thetas, max(FEWEST, ENTRIES // len(z) ** 2))
     walkers = max(WALKERS, thetas, WALKERS_PER_PARAMETER * density.n_parameters)
     walkers += walkers % 2
     if ensemble is not None and ensemble.log_theta.shape != (walkers, density.n_parameters):
         ensemble = None  # of another model
-    warm = ensemble is not None
+    # Of another part of the data the density is another: there is no ratio to resample by.
+    start: Any = ensemble if len(z) == len(y) else ensemble and ensemble.log_theta
+    if ensemble is None:
+        sloped = isinstance(density, LogPosterior)
+        start = cold_start(density, walkers, rng) if sloped else density.sample_prior(rng, walkers)
+    quick = ensemble is not None or len(z) > ROUGH  # with much data there is little to be settled
     samples = sample(
         density,
-        ensemble or density.sample_prior(rng, walkers),
+        start,
         rng,
         restart=density.sample_prior,
         n_samples=thetas,
-        thin=settings.thin if warm else max(settings.thin, COLD_THIN),
-        min_burn_in=settings.min_burn_in if warm else max(settings.min_burn_in, COLD_BURN_IN),
-        max_burn_in=max(settings.max_burn_in, COLD_BURN_IN),
+        thin=settings.thin if quick else max(settings.thin, COLD_THIN),
+        min_burn_in=settings.min_burn_in if quick else max(settings.min_burn_in, COLD_BURN_IN),
+        max_burn_in=max(COLD_BURN_IN, int(settings.max_burn_in * min(1, ROUGH / len(z)) ** 2)),
     )
-    surrogate = _surrogate(X, z, samples, settings)
-    return Fit(X, y, scale, samples, surrogate, time.perf_counter() - started)
+    noted = replace(
+        samples.ensemble, n=len(y), samples=samples.log_theta, diagnostics=samples.diagnostics
+    )
+    scale, active, surrogate = _conditioned(X, y, samples.log_theta, settings)
+    return Fit(X, y, scale, replace(samples, ensemble=noted), surrogate, 0.0, len(y), active)
 
 
-def _surrogate(X: Array, z: Array, samples: Samples, settings: Settings) -> Parabola:
+def cold_start(density: LogPosterior, walkers: int, rng: np.random.Generator) -> Ensemble:
+    """Draws about the modes of the posterior, (walkers, P)."""
+    prior = density._prior
+    starts = np.concatenate([prior.location[None], density.sample_prior(rng, STARTS - 1)])
+    if len(density.y) > ROUGH:
+        part = chosen(density.X, density.y, ROUGH)
+        rough = LogPosterior(density.X[part], density.y[part], kernel=density.kernel)
+        starts, _ = climb(rough.value_and_grad, starts, BOUND)
+        modes, _ = climb(density.value_and_grad, starts[:2], BOUND, FINISH)
+    else:
+        modes, _ = climb(density.value_and_grad, starts, BOUND)
+    return laplace_ensemble(density.value_and_grad, modes, prior.scale, walkers, rng)
+
+
+def chosen(X: Array, y: Array, most: int = MOST) -> np.ndarray:
+    """Which values are in the model, in order: all, or ``most`` of them."""
+    n = len(y)
+    if n <= most:
+        return np.arange(n)
+    order = np.argsort(y, kind="stable")
+    incumbents = X[order[:3]]
+    distance = abs(X[:, None] - incumbents).max(2).min(1)
+    near = np.argsort(distance, kind="stable")[: int(NEAR * most)]
+    rest = np.setdiff1d(order, near, assume_unique=True)
+    rest = order[np.isin(order, rest)]  # from the lowest to the highest, of which evenly many
+    even = rest[np.linspace(0, len(rest) - 1, most - len(near)).astype(np.intp)]
+    return np.sort(np.concatenate([near, even]))
+
+
+def _surrogate(X: Array, z: Array, samples: Array, settings: Settings) -> Parabola:
     model = named_surrogate(settings.surrogate)
     options = {"kernel": settings.kernel_name, "rule": settings.rule, "etas": settings.etas}
-    surrogate: Parabola = model.condition(X, z, samples.log_theta, **options)
+    surrogate: Parabola = model.condition(X, z, samples, **options)
     return surrogate
 
 
@@ -91,6 +220,11 @@ def believing(fit: Fit, pending: Array, settings: Settings) -> Fit:
     if not len(pending):
         return fit
     believed = np.maximum(fit.surrogate.predict(pending).mean, fit.best)
-    X = np.concatenate([fit.X, pending])
-    z = np.concatenate([fit.scale(fit.y), believed])
-    return replace(fit, surrogate=_surrogate(X, z, fit.samples, settings))
+    z = np.concatenate([fit.scale(fit.y[fit.active]), believed])
+    if isinstance(fit.surrogate, Surrogate):
+        grown = extended(fit.surrogate, pending, z)
+        surrogate: Parabola = replace(grown, weights=fit.surrogate.weights)
+    else:
+        X = np.concatenate([fit.X[fit.active], pending])
+        surrogate = _surrogate(X, z, fit.samples.log_theta, settings)
+    return replace(fit, surrogate=surrogate)

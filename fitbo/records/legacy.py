@@ -23,10 +23,8 @@ def upgraded(header: dict[str, Any]) -> dict[str, Any]:
     if "study" in header and "problem" not in header["study"]:
         old = dict(header["study"])
         black_box = {key: old.pop(key, None) for key in ("objective", "space", "constraints")}
-        initial = old["initial"]
-        size = initial["n"] or 2 * len(black_box["space"])
-        study = {"problem": black_box, **old, "initial": {**initial, "n": size}}
-        return {**header, "study": study}
+        initial = {**old["initial"], "n": old["initial"]["n"] or 2 * len(black_box["space"])}
+        return {**header, "study": {"problem": black_box, **old, "initial": initial}}
     if "study" not in header and "problem" in header and "method" in header:
         parts = ("problem", "method", "seed", "initial")
         rest = {key: value for key, value in header.items() if key not in parts}
@@ -35,7 +33,7 @@ def upgraded(header: dict[str, Any]) -> dict[str, Any]:
 
 
 def events(row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The events that a row of a campaign's journal stands for; today's are themselves."""
+    """The events that a row of a campaign's journal stands for; today's rows are kept."""
     if "event" in row or "n" not in row:
         return [dict(row)]
     n, seconds = int(row["n"]), rounded(row.get("seconds") or {})
@@ -47,19 +45,14 @@ def events(row: Mapping[str, Any]) -> list[dict[str, Any]]:
         outcome["reason"] = row.get("reason") or "failed"
     else:
         outcome |= {"event": "told", "value": row["y"], "f": row.get("f", row["y"])}
-    outcome |= {"seconds": seconds.get("objective")}
+    outcome["seconds"] = seconds.get("objective")
     after: dict[str, Any] = {"event": "recommended"}
     if row.get("f_recommended") is not None:
-        after["recommended"] = {
-            "point": _point(row.get("x_recommended")),
-            "f": row["f_recommended"],
-        }
+        recommended = {"point": _point(row.get("x_recommended")), "f": row["f_recommended"]}
+        after["recommended"] = recommended
     if row.get("eta") is not None:
-        after |= {
-            "fitted": n,
-            "eta": rounded_quantiles(row["eta"]),
-            "mcmc": rounded(row.get("mcmc")),
-        }
+        mcmc = rounded(row.get("mcmc"))
+        after |= {"fitted": n, "eta": rounded_quantiles(row["eta"]), "mcmc": mcmc}
     return [asked, outcome, after]
 
 

@@ -4,22 +4,23 @@
         entry = notebook.ask()                  a new point, on the disk when this returns
         notebook.told(entry, 0.42)              its value, likewise
 
-A study is resumed by replaying its journal. What it needs besides are the sampler's ensembles, each
-fit's start being the last one's result; the last two starts are kept beside the journal in
-``*.state.npz``. That file is only a shortcut: without it, or with a torn one, the fits are made
-again, and since all randomness comes from (seed, values told, purpose) they are the same fits. No
-fit is made before something needs it: telling, exporting and counting take none.
+A study is resumed by replaying its journal. What its sampler came to when it moved last is kept
+beside the journal in ``*.state.npz``. That file is only a shortcut: without it, or with a torn one,
+the fits are made again, and since all randomness comes from (seed, values told, purpose) they are
+the same fits. No fit is made before something needs it: telling, exporting and counting need none.
 
 Without a configuration the notebook is kept in memory only.
 """
 
 from __future__ import annotations
 
+import platform
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -29,24 +30,13 @@ from fitbo.config.build import build_problem, build_study
 from fitbo.config.campaign import INCIDENTAL, StudyConfig, from_dict
 from fitbo.config.method import LABEL
 from fitbo.decode import differences
-from fitbo.records import ensembles
-from fitbo.records.events import (
-    ETA_QUANTILES,
-    Entry,
-    Point,
-    Row,
-    amended,
-    entries_of,
-    note,
-    once,
-    rounded,
-    rounded_quantiles,
-)
-from fitbo.records.journal import FORMAT, ConfigChanged, Journal, Writer, made_by, read, state_path
-from fitbo.sampling import Ensemble
+from fitbo.records import ensembles, events
+from fitbo.records.events import Entry, Point, Row, entries_of, rounded
+from fitbo.records.journal import FORMAT, ConfigChanged, Journal, Writer, read, state_path
 from fitbo.study import Study
 
 PARTS = ("mcmc", "search", "entropy", "recommend")  # of the seconds that a suggestion takes
+VERSIONED = ("numpy", "scipy", "emcee")  # what decides the numbers
 
 
 @dataclass
@@ -57,26 +47,15 @@ class Notebook:
     config: StudyConfig | None = None
     rows: list[dict[str, Any]] = field(default_factory=list)
     writer: Writer | None = None
-    new: bool = False  # whether the journal was made for it
-    _starts: dict[int, Ensemble] = field(default_factory=dict, repr=False)
     _cold: bool = False  # whether the fits of the journal are still to be made
 
     def __post_init__(self) -> None:
         self.entries = entries_of(self.rows)
-        self._last = max(self.entries, default=0)
-        self._outcomes = sum(entry.order >= 0 for entry in self.entries.values())
 
-    def __enter__(self) -> Notebook:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self.writer is not None:
-            self.writer.__exit__(kind, error, traceback)
+    @property
+    def new(self) -> bool:
+        """Whether the journal was made for this notebook."""
+        return self.writer is not None and self.writer.journal is None
 
     @property
     def stopped(self) -> str | None:
@@ -99,39 +78,35 @@ class Notebook:
         return [entry for entry in self.entries.values() if entry.state == "pending"]
 
     def warm(self) -> Study:
-        """The study with the fits of its journal made, as whoever asks or recommends needs it."""
+        """The study with the fits of its journal made, as asking and recommending need it."""
         if self._cold and self.config is not None:
-            self.study, self._starts = replay(self.config, self.rows)
+            self.study = replay(self.config, self.rows)
             self._cold = False
         return self.study
 
     def ask(self, source: str = "run", **more: Any) -> Entry:
         """A new point, on the disk when this returns."""
-        entry = Entry(self._next_id(), self.plain(self.warm().ask(1)[0]), source=source)
-        row = {"event": "asked", "id": entry.id, "point": entry.point, "source": source}
-        self.append(row | more | self.fitted())
+        entry = self._new_entry(self.warm().ask(1)[0], source)
+        self._append("asked", entry, source=source, **more, **self.fitted())
         return entry
 
     def told(self, entry: Entry, value: float, **more: Any) -> None:
         """The value at a point: on the disk when this returns, and told to the study."""
-        row = {"event": "told", "id": entry.id, "point": entry.point, "value": value}
-        self.append(row | more)  # first: from now on nothing can lose it
+        self._append("told", entry, value=value, **more)  # first: now nothing can lose it
         self.study.tell(self.x(entry.point), value)
 
     def failed(self, entry: Entry, reason: str, **more: Any) -> None:
         """That a point has no value, and why."""
-        row = {"event": "failed", "id": entry.id, "point": entry.point, "reason": reason}
-        self.append(row | more)
+        self._append("failed", entry, reason=reason, **more)
         self.study.fail(self.x(entry.point), reason)
 
     def expect(self, entry: Entry) -> None:
         """A point of the caller's own choice, which is being evaluated."""
-        row = {"event": "asked", "id": entry.id, "point": entry.point, "source": entry.source}
-        self.append(row)
+        self._append("asked", entry, source=entry.source)
         self.study.expect(self.x(entry.point))
 
     def forget(self, entry: Entry) -> None:
-        """That a point will not be evaluated, or that what was told of it is withdrawn."""
+        """That a point will not be evaluated, or that what was told about it is withdrawn."""
         row = {"event": "forgotten", "id": entry.id}
         if entry.order >= 0:
             self._amend(row, entry)
@@ -146,30 +121,26 @@ class Notebook:
         self._amend(row | more, entry)
 
     def _amend(self, row: dict[str, Any], entry: Entry) -> None:
-        """A row after which the study is another: it is rebuilt, its next fit from nothing."""
+        """A row that changes the past: the study is rebuilt, its next fit starts from nothing."""
         if self.config is None:
             raise ValueError("only a study with a journal can be corrected")
-        # First of all: without a state the fits are made again, but a row beside the state of
-        # fits to other values would go on from them.
+        # First of all: without a state the fits are made again, but with the state of fits to
+        # other values the study would continue from those.
         state_path(self.config.journal).unlink(missing_ok=True)
         self.append(row | {"was": entry.reason if entry.value is None else entry.value})
-        self.study, self._starts = replay(self.config, self.rows, fits=False)
+        self.study = replay(self.config, self.rows, fits=False)
         self._cold = False
 
     def entry_of(self, point: Mapping[str, Any], source: str) -> Entry:
         """The pending entry of a point, or a new one if it was never asked for."""
         self.study.space.check(self.x(point))
         wanted = {name: point[name] for name in self.study.space.names}
-        for entry in self.pending():
-            if entry.point == wanted:
-                return entry
-        return Entry(self._next_id(), self.plain(wanted), source=source)
+        same = (entry for entry in self.pending() if entry.point == wanted)
+        return next(same, None) or self._new_entry(wanted, source)
 
     def plain(self, x: Any) -> Point:
         """A point of the study as a dict of JSON's own types."""
-        names = self.study.space.names
-        items = x.items() if isinstance(x, Mapping) else zip(names, x, strict=True)
-        return {name: value.item() if hasattr(value, "item") else value for name, value in items}
+        return self.study.space.plain_values(x)
 
     def x(self, point: Mapping[str, Any]) -> Any:
         """A point as the study and its objective take it: a dict, or an array without names."""
@@ -178,54 +149,49 @@ class Notebook:
         return np.array([point[name] for name in self.study.space.names], dtype=np.float64)
 
     def fitted(self) -> dict[str, Any]:
-        """What a row says of a fit that was made since the last such row."""
+        """What a row says about a fit that was made since the last such row."""
         study = self.study
         spent = {part: study.seconds.pop(part) for part in PARTS if part in study.seconds}
         if "mcmc" not in spent:
             return {"suggestion_seconds": rounded(spent)} if spent else {}
         fit = study.fit()
-        if study.start is not None and self.config is not None:
+        moved = fit.moved == fit.n
+        if moved and self.config is not None:
             # Before the row: whichever of the two a kill prevents, the other is still right.
-            last = max(self._starts, default=None)
-            kept = {k: e for k, e in self._starts.items() if k == last}
-            self._starts = kept | {fit.n: study.start}
-            ensembles.save(state_path(self.config.journal), self._starts)
-        return {
-            "fitted": fit.n,
-            "eta": rounded_quantiles(study.eta_quantiles(ETA_QUANTILES).tolist()),
-            "mcmc": rounded(asdict(fit.samples.diagnostics)),
-            "suggestion_seconds": rounded(spent),
-        }
+            ensembles.save(state_path(self.config.journal), fit.samples.ensemble)
+        eta = study.eta_quantiles(events.ETA_QUANTILES).tolist()
+        row = {"fitted": fit.n, "moved": fit.moved, "eta": events.rounded_quantiles(eta)}
+        row |= {"in_model": len(fit.active)} if len(fit.active) < fit.n else {}
+        row |= {"mcmc": rounded(asdict(fit.samples.diagnostics))} if moved else {}
+        return row | {"suggestion_seconds": rounded(spent)}
 
     def append(self, row: dict[str, Any]) -> None:
         if self.writer is not None:
             self.writer.append(row)
         elif self.config is not None:
             raise ValueError("this notebook was opened for reading")
+        events.note(self.entries, row, len(self.rows))
         self.rows.append(row)
-        self._outcomes = note(self.entries, row, self._outcomes)
-        self._last = max(self._last, row.get("id", 0))
 
-    def _next_id(self) -> int:
-        return self._last + 1
+    def _append(self, event: str, entry: Entry, **more: Any) -> None:
+        self.append({"event": event, "id": entry.id, "point": entry.point, **more})
+
+    def _new_entry(self, x: Any, source: str) -> Entry:
+        return Entry(max(self.entries, default=0) + 1, self.plain(x), source=source)
 
 
-def open_notebook(config: StudyConfig, **lock: Any) -> Notebook:
-    """The study's notebook, locked for writing and made if need be; a context manager.
+@contextmanager
+def open_notebook(config: StudyConfig, **lock: Any) -> Iterator[Notebook]:
+    """The study's notebook, locked for writing and made if need be.
 
-    ``Busy`` if another process writes it, ``ConfigChanged`` if it is another study's. ``lock`` is
-    how long to wait for others, as ``Writer`` says.
+    ``Busy`` if another process writes it, ``ConfigChanged`` if it belongs to another study.
+    ``lock`` says how long to wait for others, as in ``Writer``.
     """
-    writer = Writer(config.journal, **lock)
-    try:
-        new = writer.journal is None
-        if new:
+    with Writer(config.journal, **lock) as writer:
+        if writer.journal is None:
             state_path(config.journal).unlink(missing_ok=True)  # of a journal since removed
             writer.append(header(config))
-        return _replayed(config, writer.journal, writer, new)
-    except BaseException:
-        writer.__exit__(None, None, None)
-        raise
+        yield _replayed(config, writer.journal, writer)
 
 
 def read_notebook(config: StudyConfig) -> Notebook:
@@ -233,23 +199,23 @@ def read_notebook(config: StudyConfig) -> Notebook:
     return _replayed(config, read(config.journal) if config.journal.exists() else None)
 
 
-def _replayed(
-    config: StudyConfig, journal: Journal | None, writer: Writer | None = None, new: bool = False
-) -> Notebook:
-    if journal is not None:
-        check_same(journal, config)
-    rows = once(journal.rows) if journal is not None else []
-    study, _ = replay(config, rows, fits=False)
-    return Notebook(study, config, rows, writer, new, _cold=True)
-
-
 def notebook_of(journal: Journal, path: Path) -> Notebook:
     """The notebook, for reading, of the study that a journal's header describes."""
     return _replayed(config_of(journal, path), journal)
 
 
+def _replayed(
+    config: StudyConfig, journal: Journal | None, writer: Writer | None = None
+) -> Notebook:
+    if journal is not None:
+        check_same(journal, config)
+    rows = events.once(journal.rows) if journal is not None else []
+    study = replay(config, rows, fits=False)
+    return Notebook(study, config, rows, writer, _cold=True)
+
+
 def config_of(journal: Journal, path: Path) -> StudyConfig:
-    """The study that a journal is of; ``path`` is where it lies."""
+    """The study to which a journal belongs; ``path`` is where it lies."""
     study = journal.header.get("study")
     if not isinstance(study, dict) or not {"problem", "method", "seed", "initial"} <= set(study):
         raise ValueError(f"{path} must be the journal of a study, and its header describes none")
@@ -267,60 +233,57 @@ def config_of(journal: Journal, path: Path) -> StudyConfig:
     return from_dict({**data, "output": str(where.parent)}, str(path)).studies()[0]
 
 
-def replay(
-    config: StudyConfig, rows: Sequence[Row], fits: bool = True
-) -> tuple[Study, dict[int, Ensemble]]:
-    """The study as it was after these rows, and the ensembles that its last fits started from."""
+def replay(config: StudyConfig, rows: Sequence[Row], fits: bool = True) -> Study:
+    """The study as it was after these rows."""
     study = build_study(config)
     x_of = Notebook(study).x
-    right = amended(rows)
-    last = max([row["fitted"] for row in right if "fitted" in row], default=None)
-    saved = ensembles.load(state_path(config.journal)) if fits and last is not None else {}
-    start = saved.get(last) if last is not None else None
-    starts: dict[int, Ensemble] = {}
+    right = events.amended(rows)
+    marked = [row.get("moved", row["fitted"]) for row in right if "fitted" in row]
+    if fits and marked:
+        saved = ensembles.load(state_path(config.journal))
+        told = sum(row.get("event") == "told" for row in right)
+        study.ensemble = saved if saved is not None and max(marked) <= saved.n <= told else None
+    again = fits and study.ensemble is None
     for row in right:
         event = row.get("event")
         if event == "told":
             study.tell(x_of(row["point"]), row["value"])
         elif event == "failed":
             study.fail(x_of(row["point"]), row["reason"])
-        if fits and "fitted" in row and (row["fitted"] == last or start is None):
-            if start is not None:
-                study.ensemble = start
-            if study.ensemble is not None:
-                starts = {row["fitted"]: study.ensemble}
+        if again and "fitted" in row:
             study.fit()
     study.seconds.clear()
     for entry in entries_of(rows).values():
         if entry.state == "pending":
             study.expect(x_of(entry.point))
-    return study, starts
+    return study
 
 
 def header(config: StudyConfig) -> dict[str, Any]:
-    """The journal's first line: what the study is, and what it was made with."""
+    """The journal's first line: what the study is, and the versions that it was made with."""
     study = config.described()
     if not config.problem.black_box:
         study["problem"]["minimum"] = build_problem(config.problem).minimum
+    versions = {"python": platform.python_version()} | {name: version(name) for name in VERSIONED}
     return {
         "format": FORMAT,
         "fitbo": fitbo.__version__,
         "campaign": config.campaign.name,
         "budget": config.campaign.budget,
         "study": study,
-        "versions": made_by(),
+        "versions": versions,
     }
 
 
 def check_same(journal: Journal, config: StudyConfig) -> None:
-    """``ConfigChanged`` if a journal is not of this study."""
+    """``ConfigChanged`` if a journal does not belong to this study."""
     path = config.journal
     if not isinstance(journal.header.get("study"), dict):
         raise ConfigChanged(f"{path} is not the journal of a study: give this one another name")
     old, new = (_lasting(each["study"]) for each in (journal.header, header(config)))
     changed = [line.removeprefix("problem.") for line in differences(old, new)]
     order, now = (", ".join(each["problem"].get("space") or ()) for each in (old, new))
-    if not changed and order != now:  # which coordinate is whose
+    if not changed and order != now:  # which coordinate belongs to which parameter
         changed = [f"space: was in the order {order}, is {now}"]
     if changed:
         folder = shlex.quote(str(config.directory))
@@ -332,7 +295,7 @@ def check_same(journal: Journal, config: StudyConfig) -> None:
 
 
 def _lasting(study: Mapping[str, Any]) -> dict[str, Any]:
-    """What a header says of the study itself, which must not change."""
+    """What a header says about the study itself, which must not change."""
     parts = {
         part: {k: v for k, v in study.get(part, {}).items() if k not in INCIDENTAL}
         for part in ("problem", "method")

@@ -1,10 +1,10 @@
 """A study's points as text: one from the command line, many in a CSV file.
 
 A file has a header row: the parameters' names and ``value``, in any order. A line without a value
-is a failure if ``reason`` says why. A file that was exported can be imported: of its other columns
-only ``state`` counts, by which points that were never evaluated are passed over. Where a parameter
-is named as one that does not count, that column is left out; where it is named as one that does,
-its own is ``space.value``, ``space.state`` or ``space.reason``.
+is a failure if ``reason`` says why. An exported file can be imported: of its other columns only
+``state`` counts, and points that were never evaluated are skipped. A parameter that is named like
+a column which does not count replaces that column; the column of one named value, state or reason
+is ``space.value``, ``space.state`` or ``space.reason``.
 """
 
 from __future__ import annotations
@@ -13,28 +13,26 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fitbo.decode import nearest, shown
 from fitbo.objectives.command import written
 from fitbo.records.archive import journals
-from fitbo.records.events import Entry, Point, entries_of, once
+from fitbo.records.events import Point, entries_of, once
 from fitbo.records.journal import parsed
 from fitbo.records.notebook import Notebook
 from fitbo.space import Categorical, Integer, Space
 
-OUTCOME = ("value", "state", "reason")  # what came of a point
-WHICH = ("problem", "method", "seed")  # of which study, where there are several
+OUTCOME = ("value", "state", "reason")  # of a point
+WHICH = ("problem", "method", "seed")  # the study, where there are several
 COLUMNS = ("id", *OUTCOME, "seconds", "source")
 UNEVALUATED = ("pending", "forgotten")
 MOST_ERRORS = 20
 MOST_BYTES = 64 << 20
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One line of a table: a point with its value, or the reason why it has none."""
 
     point: Point
@@ -48,16 +46,16 @@ def column_of(name: str) -> str:
 
 
 def parse_point(space: Space, texts: Mapping[str, str]) -> Point:
-    """The point that these texts write, each by its parameter's type; a ValueError if none."""
-    parameters = dict(zip(space.names, space.parameters, strict=True))
+    """The point that these texts describe, each read by its parameter's type; or a ValueError."""
     for name in texts:
-        if name not in parameters:
-            hint = nearest(name, parameters) or f"; expected {', '.join(parameters)}"
+        if name not in space.names:
+            hint = nearest(name, space.names) or f"; expected {', '.join(space.names)}"
             raise ValueError(f"there is no parameter {shown(name)}{hint}")
-    absent = [name for name in parameters if name not in texts]
+    absent = [name for name in space.names if name not in texts]
     if absent:
         raise ValueError(f"the point must have a value for {', '.join(absent)}")
-    point = {name: _parsed(name, parameters[name], texts[name].strip()) for name in parameters}
+    pairs = zip(space.names, space.parameters, strict=True)
+    point = {name: _parsed(name, parameter, texts[name].strip()) for name, parameter in pairs}
     space.check(point)
     return point
 
@@ -74,7 +72,7 @@ def parse_value(text: str) -> float:
 
 
 def read_table(path: Path, space: Space) -> list[Line]:
-    """The lines of a CSV file; a ValueError that names every line that is wrong."""
+    """The lines of a CSV file; or a ValueError that names every wrong line."""
     data = path.read_bytes()
     if len(data) > MOST_BYTES:
         raise ValueError(f"{path} must have at most {MOST_BYTES >> 20} MiB, got {len(data)} bytes")
@@ -84,9 +82,7 @@ def read_table(path: Path, space: Space) -> list[Line]:
         line = data.count(b"\n", 0, error.start) + 1
         raise ValueError(f"{path}:{line}: expected text in UTF-8") from None
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    lines: list[Line] = []
-    errors: list[str] = []
-    columns: list[str] = []
+    lines, errors, columns = list[Line](), list[str](), list[str]()
     try:
         for cells in reader:
             if not any(cell.strip() for cell in cells):
@@ -95,14 +91,13 @@ def read_table(path: Path, space: Space) -> list[Line]:
                 columns = _columns(cells, space, f"{path}:{reader.line_num}")
                 continue
             try:
+                if len(cells) != len(columns):
+                    raise ValueError(f"expected {len(columns)} cells, got {len(cells)}")
                 row = dict(zip(columns, cells, strict=True))
                 if row.get("state", "").strip() not in UNEVALUATED:
                     lines.append(_line(row, space))
             except ValueError as error:
-                what = str(error)
-                if len(cells) != len(columns):
-                    what = f"expected {len(columns)} cells, got {len(cells)}"
-                errors.append(f"{path}:{reader.line_num}: {what}")
+                errors.append(f"{path}:{reader.line_num}: {error}")
     except csv.Error as error:
         errors.append(f"{path}:{reader.line_num}: not CSV: {error}")
     if not columns:
@@ -117,7 +112,7 @@ def read_table(path: Path, space: Space) -> list[Line]:
 def take_in(notebook: Notebook, lines: Iterable[Line]) -> tuple[int, int]:
     """Tell a table's lines; how many were new, and how many the notebook had already.
 
-    A value that was corrected or withdrawn since is one that it had: it does not come back.
+    It had a value even if that was corrected or withdrawn since: the value does not come back.
     """
 
     def key(point: Mapping[str, Any], value: float | None) -> tuple[Any, ...]:
@@ -127,13 +122,11 @@ def take_in(notebook: Notebook, lines: Iterable[Line]) -> tuple[int, int]:
     for row in notebook.rows:
         if row.get("event") in ("told", "failed", "corrected"):
             known.setdefault(key(row["point"], row.get("value")), []).append(row["id"])
-    seen: set[int] = set()
-    new = old = 0
+    new, seen = 0, set[int]()
     for line in lines:
         same = next((n for n in known.get(key(line.point, line.value), []) if n not in seen), None)
         if same is not None:
             seen.add(same)
-            old += 1
             continue
         new += 1
         entry = notebook.entry_of(line.point, "import")
@@ -141,38 +134,38 @@ def take_in(notebook: Notebook, lines: Iterable[Line]) -> tuple[int, int]:
             notebook.told(entry, line.value, source="import")
         else:
             notebook.failed(entry, line.reason or "failed", source="import")
-    return new, old
+    return new, len(seen)
 
 
 def export_table(path: Path) -> tuple[str, int]:
     """Every point below a path with what has become of it, as CSV, and how many there are.
 
-    ``path`` is a journal, a folder of them or an archive; studies of a campaign are told apart by
-    columns for problem, method and seed.
+    ``path`` is a journal, a folder of them or an archive; the studies of a campaign are
+    distinguished by columns for problem, method and seed.
     """
     found = [(file, parsed(data, file)) for file, data in journals(path) if b"\n" in data]
     if not found:
         raise ValueError(f"{path} must hold a study's journal (*.jsonl), and there is none")
-    several = len(found) > 1
     names: dict[str, None] = {}
     lines: list[dict[str, Any]] = []
     for file, journal in found:
         if "study" not in journal.header:
             raise ValueError(f"{file} must be the journal of a study, and it is another's")
         study = journal.header["study"]
-        which = {
-            "problem": study["problem"].get("label"),
-            "method": study["method"].get("label"),
-            "seed": study["seed"],
-        }
+        common = {part: study[part].get("label") for part in ("problem", "method")}
+        common["seed"] = study["seed"]
         names |= dict.fromkeys(study["problem"].get("space") or ())
         for entry in entries_of(once(journal.rows)).values():
             names |= dict.fromkeys(entry.point)
-            lines.append((which if several else {}) | _cells(entry))
+            cells = {column: getattr(entry, column) for column in COLUMNS}
+            if entry.seconds is not None:
+                cells["seconds"] = f"{entry.seconds:g}"
+            point = {column_of(name): written(value) for name, value in entry.point.items()}
+            lines.append(common | cells | point)
     own = [column_of(name) for name in names]
     kept = [column for column in COLUMNS if column not in own]
     first = kept.index("value")
-    columns = [*(WHICH if several else ()), *kept[:first], *own, *kept[first:]]
+    columns = [*(WHICH if len(found) > 1 else ()), *kept[:first], *own, *kept[first:]]
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, columns, restval="", extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
@@ -180,24 +173,11 @@ def export_table(path: Path) -> tuple[str, int]:
     return buffer.getvalue(), len(lines)
 
 
-def _cells(entry: Entry) -> dict[str, Any]:
-    cells = {
-        "id": entry.id,
-        "value": "" if entry.value is None else repr(entry.value),
-        "state": entry.state,
-        "reason": entry.reason or "",
-        "seconds": "" if entry.seconds is None else f"{entry.seconds:g}",
-        "source": entry.source,
-    }
-    return cells | {column_of(name): written(value) for name, value in entry.point.items()}
-
-
 def _parsed(name: str, parameter: Any, text: str) -> Any:
     if isinstance(parameter, Categorical):
-        for choice in parameter.choices:
-            if written(choice) == text:
-                return choice
         choices = [written(choice) for choice in parameter.choices]
+        if text in choices:
+            return parameter.choices[choices.index(text)]
         hint = nearest(text, choices)
         raise ValueError(f"{name} must be one of {', '.join(choices)}, got {shown(text)}{hint}")
     try:
@@ -212,13 +192,11 @@ def _parsed(name: str, parameter: Any, text: str) -> Any:
 
 
 def _columns(cells: Sequence[str], space: Space, where: str) -> list[str]:
-    columns = [cell.strip() for cell in cells]
-    wanted = [*map(column_of, space.names), "value"]
+    columns, wanted = [cell.strip() for cell in cells], [*map(column_of, space.names), "value"]
     for name in wanted:
         if name not in columns:
-            raise ValueError(
-                f"{where}: the header must name {', '.join(wanted)}; {name} is missing"
-            )
+            every = ", ".join(wanted)
+            raise ValueError(f"{where}: the header must name {every}; {name} is missing")
     for i, name in enumerate(columns):
         if name not in wanted and name not in COLUMNS:
             raise ValueError(f"{where}: unknown column {shown(name)}{nearest(name, wanted)}")

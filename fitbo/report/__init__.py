@@ -1,4 +1,4 @@
-"""What is shown of results: regret over seeds, figures, one self-contained HTML page.
+"""How results are shown: regret over seeds, figures, one self-contained HTML page.
 
 Imports: ``runs`` and everything below it; no other package imports matplotlib.
 Add here: a figure (a function that returns a ``Figure``) and its caption.

@@ -12,26 +12,28 @@ from typing import Any
 
 import numpy as np
 
-from fitbo.report import page
+from fitbo.report import figures, page
 from fitbo.report.drawing import Style, image
-from fitbo.report.figures import best_figure, eta_figure, regret_figure, seconds_figure
 from fitbo.report.history import Run, Runs, campaign_labels
 from fitbo.report.page import Cell
 from fitbo.report.picture import picture_figure
-from fitbo.report.regret import FLOOR, SUCCESS, Band, Summary, known_minimum
+from fitbo.report.regret import FLOOR, SUCCESS, Summary, known_minimum
 
+HEADINGS = {"immediate": "immediate regret", "simple": "simple regret", "best": "best value"}
 CAPTION = (
     "Each run at its last evaluation; medians and quartiles over seeds. Immediate regret is that "
     "of the recommended point; success means that it is at most the value named. The best median "
     f"of each problem is bold. Regrets below {FLOOR:.0e} count as {FLOOR:.0e}. Click a heading to "
     "sort."
 )
+CURVES = (
+    "lines are medians over seeds, bands the quartiles. A line is dotted where not every run has "
+    "reached that far. The grey strip is the initial design."
+)
 CAPTIONS = {
     "regret": "Immediate regret |f(recommended) - minimum| and simple regret, on a log scale: "
-    "lines are medians over seeds, bands the quartiles. A line is dotted where not every run has "
-    "reached that far. The grey strip is the initial design.",
-    "best": "The best value so far: lines are medians over seeds, bands the quartiles. A line is "
-    "dotted where not every run has reached that far. The grey strip is the initial design.",
+    + CURVES,
+    "best": f"The best value so far: {CURVES}",
     "eta": "The posterior of η, the lower bound of the model's warp: its median, 50% and 90% bands "
     "(medians over seeds), against the true minimum.",
     "seconds": "Seconds of MCMC and search per suggestion, median over seeds.",
@@ -45,14 +47,14 @@ def draw(
 ) -> dict[str, bytes]:
     """The figures of one problem, by kind."""
     known = all(known_minimum(runs) for runs in methods.values())
-    figures = {
-        "regret": regret_figure(problem, methods, style) if known else None,
-        "best": None if known else best_figure(problem, methods, style),
-        "eta": eta_figure(problem, methods, style),
-        "seconds": seconds_figure(problem, methods, style),
+    drawn = {
+        "regret": figures.regret_figure(problem, methods, style) if known else None,
+        "best": None if known else figures.best_figure(problem, methods, style),
+        "eta": figures.eta_figure(problem, methods, style),
+        "seconds": figures.seconds_figure(problem, methods, style),
         "picture": picture_figure(methods),
     }
-    return {kind: image(figure) for kind, figure in figures.items() if figure is not None}
+    return {kind: image(figure) for kind, figure in drawn.items() if figure is not None}
 
 
 def write_page(
@@ -64,7 +66,6 @@ def write_page(
     pages: Mapping[Path, str],
 ) -> str:
     """The HTML of the campaign's page; ``pages`` links journals to the pages of their studies."""
-    names = list(dict.fromkeys(campaign_labels(runs).values()))
     slug = dict(zip(grouped, slugs(grouped), strict=True))
     facts = [
         _count(len(grouped), "problem"),
@@ -72,27 +73,27 @@ def write_page(
         _count(len({run.seed for run in runs}), "seed"),
         f"{sum(run.complete for run in runs)} of {_count(len(runs), 'run')} complete",
     ]
-    sections = [page.section("summary", "Summary", _table(rows, style), CAPTION)]
+    sections = page.section("summary", "Summary", page.table(*_table(rows, style)), CAPTION)
     for problem, images in drawn.items():
         body = page.figures(problem, images, CAPTIONS)
         mine = [run for each in grouped[problem].values() for run in each if run.path in pages]
         if mine:
             body += page.table([("study", False), ("best", True)], [_link(r, pages) for r in mine])
-        sections.append(page.section(slug[problem], problem, body))
+        sections += page.section(slug[problem], problem, body)
     links = "".join(f'<a href="#{slug[problem]}">{escape(problem)}</a>' for problem in grouped)
     return page.render(
-        " and ".join(names),
+        " and ".join(dict.fromkeys(campaign_labels(runs).values())),
         facts=escape(" · ".join(facts)),
         links=links if len(grouped) > 1 else "",
         notes="".join(f'<p class="note">{escape(note)}</p>' for note in _notes(runs)),
-        sections="".join(sections),
+        sections=sections,
         config=_configurations(runs),
     )
 
 
 def summary_table(rows: Sequence[Summary]) -> tuple[list[str], list[list[str]]]:
     """Headings and cells of the final table as plain text."""
-    columns, cells = _columns(rows)
+    columns, cells = _table(rows)
     return [name for name, _ in columns], [[cell.text for cell in row] for row in cells]
 
 
@@ -116,32 +117,16 @@ def slugs(names: Iterable[str]) -> list[str]:
     return taken
 
 
-def _table(rows: Sequence[Summary], style: Mapping[str, Style]) -> str:
-    columns, cells = _columns(rows, style)
-    return page.table(columns, cells)
-
-
-def _columns(
+def _table(
     rows: Sequence[Summary], style: Mapping[str, Style] | None = None
 ) -> tuple[list[tuple[str, bool]], list[list[Cell]]]:
     """The columns that these rows need, and their cells; the best median of each problem bold."""
-    measures: dict[str, str] = {}  # heading -> field of a summary
-    if not all(math.isnan(row.immediate[1]) for row in rows):
-        measures["immediate regret"] = "immediate"
-    if not all(math.isnan(row.simple[1]) for row in rows):
-        measures["simple regret"] = "simple"
-    if any(math.isnan(row.simple[1]) for row in rows):
-        measures["best value"] = "best"
-    lowest = {
-        (row.problem, field): min(
-            getattr(other, field)[1] for other in rows if other.problem == row.problem
-        )
-        for row in rows
-        for field in measures.values()
-    }
+    known = {field: [not math.isnan(getattr(r, field)[1]) for r in rows] for field in HEADINGS}
+    fields = [field for field in ("immediate", "simple") if any(known[field])]
+    fields += [] if all(known["simple"]) else ["best"]
     columns = [("problem", False), ("method", False), ("runs", True)]
-    for heading in measures:
-        columns += [(heading, True), ("quartiles", True)]
+    for field in fields:
+        columns += [(HEADINGS[field], True), ("quartiles", True)]
     columns += [(f"success at {SUCCESS:g}", True), ("s / suggestion", True)]
     cells = []
     for row in rows:
@@ -149,39 +134,31 @@ def _columns(
         dot = str(style[row.method]["color"]) if style else None
         line = [Cell(row.problem, row.problem), Cell(row.method, row.method, dot=dot)]
         line.append(Cell(whole, float(row.complete)))
-        for field in measures.values():
-            band: Band = getattr(row, field)
-            line += _banded(band, field, band[1] == lowest[row.problem, field])
-        share = "n/a" if math.isnan(row.success) else f"{row.success:.0%}"
-        spent = "n/a" if math.isnan(row.seconds) else f"{row.seconds:.3g}"
-        cells.append([*line, Cell(share, row.success), Cell(spent, row.seconds)])
+        for field in fields:
+            low, median, high = getattr(row, field)
+            best = min(getattr(r, field)[1] for r in rows if r.problem == row.problem)
+            first = math.isfinite(median) and median == best
+            line.append(Cell(_measure(field, median), median, strong=first))
+            line.append(Cell(f"{_measure(field, low, 1)} … {_measure(field, high, 1)}", low))
+        line.append(Cell(_known(row.success, ".0%"), row.success))
+        cells.append([*line, Cell(_known(row.seconds, ".3g"), row.seconds)])
     return columns, cells
 
 
-def _banded(band: Band, field: str, first: bool) -> list[Cell]:
-    """A median and its quartiles."""
-    low, median, high = band
-    if field == "best":
-        text, ends = _value(median), f"{_value(low)} … {_value(high)}"
-    else:
-        text, ends = _regret(median), f"{_regret(low, 1)} … {_regret(high, 1)}"
-    return [Cell(text, median, strong=first and math.isfinite(median)), Cell(ends, low)]
+def _known(value: float, form: str) -> str:
+    return f"{value:{form}}" if math.isfinite(value) else "n/a"
 
 
-def _regret(value: float, decimals: int = 2) -> str:
-    if not math.isfinite(value):
-        return "n/a"
-    return f"≤ {FLOOR:.0e}" if value <= FLOOR * (1 + 1e-9) else f"{value:.{decimals}e}"
-
-
-def _value(value: float) -> str:
-    return f"{value:.6g}" if math.isfinite(value) else "n/a"
+def _measure(field: str, value: float, decimals: int = 2) -> str:
+    """A best value, or a regret with this many decimals."""
+    floored = field != "best" and value <= FLOOR * (1 + 1e-9)
+    form = ".6g" if field == "best" else f".{decimals}e"
+    return f"≤ {FLOOR:.0e}" if floored else _known(value, form)
 
 
 def _link(run: Run, pages: Mapping[Path, str]) -> list[Cell]:
-    title = f"{run.method}, seed {run.seed}"
-    best = float(run.best[-1])
-    return [Cell(title, title, link=pages[run.path]), Cell(_value(best), best)]
+    title, best = f"{run.method}, seed {run.seed}", float(run.best[-1])
+    return [Cell(title, title, link=pages[run.path]), Cell(_known(best, ".6g"), best)]
 
 
 def _notes(runs: Sequence[Run]) -> list[str]:
@@ -214,35 +191,34 @@ def resolved_config(runs: Sequence[Run]) -> str:
             if value not in seen:
                 seen.append(value)
     lines = []
-    plural = {"problem": "problems", "method": "methods"}
     for key, values in collected.items():
-        if key == "seed":
+        if key in ("problem", "method"):
+            listed = [f"  - {json.dumps(value, ensure_ascii=False)}" for value in values]
+            lines += [f"{key}s:", *listed]
+        elif key == "seed":
             lines.append(f"seeds: {json.dumps(sorted(values))}")
-        elif key in plural:
-            lines.append(f"{plural[key]}:")
-            lines += [f"  - {json.dumps(value, ensure_ascii=False)}" for value in values]
         else:
             value = values[0] if len(values) == 1 else values
             lines.append(f"{key}: {json.dumps(value, ensure_ascii=False)}")
     return "\n".join(lines)
 
 
-def versions(runs: Sequence[Run]) -> str:
-    """What the journals were made with."""
+def made_with(runs: Sequence[Run]) -> str:
+    """The versions that the journals were made with, and their resolved configuration, as HTML."""
     found: dict[str, set[str]] = {}
     for run in runs:
         known = {"fitbo": run.header.get("fitbo"), **(run.header.get("versions") or {})}
         for name, version in known.items():
             found.setdefault(str(name), set()).add(str(version))
-    return " · ".join(f"{name} {', '.join(sorted(vs))}" for name, vs in found.items())
+    versions = " · ".join(f"{name} {', '.join(sorted(vs))}" for name, vs in found.items())
+    return f"<p>{escape(versions)}</p><pre>{escape(resolved_config(runs))}</pre>"
 
 
 def _configurations(runs: Sequence[Run]) -> str:
-    """The resolved config and the versions of each campaign, and files that lie beside them."""
+    """What each campaign was made with, and the YAML files beside its journals."""
     blocks = []
     for path, label in campaign_labels(runs).items():
-        mine = [run for run in runs if run.folder == path]
-        parts = [f"<p>{escape(versions(mine))}</p><pre>{escape(resolved_config(mine))}</pre>"]
+        parts = [made_with([run for run in runs if run.folder == path])]
         for file in sorted(path.iterdir()) if path.is_dir() else ():
             if file.is_file() and file.suffix in (".yaml", ".yml"):
                 text = file.read_text(encoding="utf-8", errors="replace")

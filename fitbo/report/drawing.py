@@ -1,4 +1,4 @@
-"""How all figures look: palette, lines, titles, labels, and a figure as bytes.
+"""How all figures look: palette, lines, axes, titles, labels, and a figure as bytes.
 
 The palette is the colour-blind-safe one of Okabe and Ito [1].
 
@@ -16,6 +16,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
 from fitbo.mixture import Array
@@ -50,78 +51,100 @@ LOOK: dict[Any, Any] = {
     "ytick.major.size": 0,
     "legend.frameon": False,
     "lines.solid_capstyle": "round",
-    "svg.hashsalt": "fitbo",  # ids of an SVG by content, not by chance
-    "text.parse_math": False,  # a label is text, whatever dollars it holds
+    "text.parse_math": False,  # a label is text, whatever dollar signs it holds
 }
+looks = matplotlib.rc_context(LOOK)  # decorates every function that draws
 
 
 def styles(methods: Sequence[str], campaigns: Sequence[str] | None = None) -> list[Style]:
     """A colour for each distinct method, a line for each distinct campaign, in the order given.
 
-    Two campaigns' versions of one method so share a colour. Beyond eight methods the colours come
-    round again with other lines.
+    So two campaigns' versions of one method share a colour. Beyond eight methods the colours
+    repeat with other lines.
     """
     colour = {name: i for i, name in enumerate(dict.fromkeys(methods))}
     campaigns = campaigns or [""] * len(methods)
     line = {name: i for i, name in enumerate(dict.fromkeys(campaigns))}
-    return [
-        {
-            "color": COLOURS[colour[method] % len(COLOURS)],
-            "linestyle": LINES[
-                (line[campaign] + len(line) * (colour[method] // len(COLOURS))) % len(LINES)
-            ],
-        }
-        for method, campaign in zip(methods, campaigns, strict=True)
-    ]
+    dealt = []
+    for method, campaign in zip(methods, campaigns, strict=True):
+        turn, hue = divmod(colour[method], len(COLOURS))
+        shape = LINES[(line[campaign] + len(line) * turn) % len(LINES)]
+        dealt.append({"color": COLOURS[hue], "linestyle": shape})
+    return dealt
 
 
-def image(figure: Figure, kind: str = "png") -> bytes:
-    """The figure as PNG or SVG bytes, the same at every call: no dates, no version, fixed ids."""
-    buffer = io.BytesIO()
-    with matplotlib.rc_context(LOOK):
-        if kind == "svg":
-            nothing: dict[str, Any] = {"Date": None, "Creator": None}
-            figure.savefig(buffer, format=kind, metadata=nothing, facecolor="white")
-            return buffer.getvalue()
-        figure.savefig(buffer, format="rgba", dpi=DPI, facecolor="white")
-    # With a palette a picture of lines and text takes a third of the bytes.
+def blank(height: float, width: float = 9.6) -> Figure:
+    """An empty figure; sizes are in inches."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def grid(count: int, top: float, each: float, sharex: bool = False) -> tuple[Figure, Any]:
+    """A figure with ``count`` panels in rows of up to three, and its axes, (rows, columns)."""
+    columns = 2 if count == 4 else min(3, count)
+    rows = -(-count // columns)
+    figure = blank(top + each * rows)
+    axes = figure.subplots(rows, columns, sharex=sharex, sharey=True, squeeze=False)
+    for unused in axes.flat[count:]:
+        unused.set_visible(False)
+    return figure, axes
+
+
+@looks
+def image(figure: Figure) -> bytes:
+    """The figure as PNG, the same bytes at every call: no dates, no version.
+
+    With a palette, a picture of lines and text takes a third of the bytes.
+    """
+    buffer, small = io.BytesIO(), io.BytesIO()
+    figure.savefig(buffer, format="rgba", dpi=DPI, facecolor="white")
     width, height = (round(DPI * inches) for inches in figure.get_size_inches())
     picture = Image.frombytes("RGBA", (width, height), buffer.getvalue()).convert("RGB")
-    small = io.BytesIO()
     picture.quantize(PALETTE, dither=Image.Dither.NONE).save(small, "png", optimize=True)
     return small.getvalue()
 
 
 def title_line(figure: Figure, name: str, rest: str) -> None:
     """The problem or study in bold and, on the same line, what the figure shows."""
-    head = figure.suptitle(
-        shorten(name, 40), x=0.008, ha="left", fontsize=12, fontweight="bold", color=INK
-    )
-    line = figure.axes[0].annotate(
-        rest,
-        xy=(1, 0),
-        xycoords=head,
-        xytext=(9, 0.5),
-        textcoords="offset points",
-        va="bottom",
-        fontsize=10,
-        color=MUTED,
-        annotation_clip=False,
-    )
+    bold: Style = {"ha": "left", "fontsize": 12, "fontweight": "bold", "color": INK}
+    head = figure.suptitle(shorten(name, 40), x=0.008, **bold)
+    after: Style = {"xy": (1, 0), "xycoords": head, "xytext": (9, 0.5), "va": "bottom"}
+    muted: Style = {"fontsize": 10, "color": MUTED, "annotation_clip": False}
+    line = figure.axes[0].annotate(rest, textcoords="offset points", **after, **muted)
     line.set_in_layout(False)
 
 
-def mark_initial(axes: Axes, size: int, margin: float = 0.0) -> None:
-    """The initial design as a grey strip."""
-    if size > 1:
-        axes.axvspan(1 - margin, size + margin, color="#6b7280", alpha=0.09, lw=0, zorder=0)
-        place: Any = axes.text
-        where = {"transform": axes.get_xaxis_transform(), "va": "top"}
-        place(size + margin, 0.985, " initial design", fontsize=7.5, color=MUTED, **where)
+def legend_line(axes: Axes, columns: int, **place: Any) -> None:
+    """The legend on the line of the title, clear of the curves."""
+    look: Style = {"loc": "lower right", "fontsize": 8.5, "columnspacing": 1.4}
+    axes.legend(ncols=columns, **look, **place)
+
+
+def evaluations_axis(axes: Axes, initial: int = 0, margin: float = 0.0) -> None:
+    """An x axis that counts evaluations, with the initial design as a grey strip."""
+    axes.set_xlabel("evaluations")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.margins(x=0.01)
+    if initial > 1:
+        right = initial + margin
+        axes.axvspan(1 - margin, right, color="#6b7280", alpha=0.09, lw=0, zorder=0)
+        look: Style = {"va": "top", "fontsize": 7.5, "color": MUTED}
+        foot = axes.get_xaxis_transform()
+        axes.text(right, 0.985, " initial design", transform=foot, **look)
+
+
+def apart(low: float, high: float) -> tuple[float, float]:
+    """The range, or one of length 1 about ``low`` if it is empty."""
+    return (low, high) if high > low else (low - 0.5, low + 0.5)
+
+
+def roomy(low: float, high: float, share: float, least: float = 0.0) -> tuple[float, float]:
+    """A range with this share of itself, or ``least`` if it is empty, added at both ends."""
+    room = share * (high - low) or least
+    return low - room, high + room
 
 
 def label_ends(axes: Axes, ends: Ends, style: Mapping[str, Style]) -> None:
-    """Names at the right of the axes, near the ends of their curves but never on one another."""
+    """Names at the right of the axes, near the ends of their curves but never overlapping."""
     shown = {method: end for method, end in ends.items() if np.isfinite(end[1])}
     if not shown:
         return
@@ -135,28 +158,14 @@ def label_ends(axes: Axes, ends: Ends, style: Mapping[str, Style]) -> None:
     size = min(9.0, height / (1.35 * len(names)))
     places = spread(wanted, 1.35 * size / height)
     places -= max(0.0, places[-1] - 1.05) + min(0.0, places[0] + 0.05)
+    beside: Style = {"transform": axes.transAxes}
     for method, start, y in zip(names, wanted, places, strict=True):
         colour, (x, level) = style[method]["color"], shown[method]
         axes.plot([x, axes.get_xlim()[1]], [level, level], lw=0.7, color=colour, alpha=0.45)
-        axes.plot(
-            [1.005, 1.035],
-            [start, y],
-            transform=axes.transAxes,
-            clip_on=False,
-            color=colour,
-            lw=1.2,
-            alpha=0.8,
-        )
-        axes.text(
-            1.045,
-            y,
-            shorten(method),
-            transform=axes.transAxes,
-            va="center",
-            color=colour,
-            fontsize=size,
-            fontweight="bold",
-        )
+        line: Style = {"lw": 1.2, "color": colour, "alpha": 0.8, "clip_on": False}
+        axes.plot([1.005, 1.035], [start, y], **line, **beside)
+        text: Style = {"va": "center", "color": colour, "fontsize": size, "fontweight": "bold"}
+        axes.text(1.045, y, shorten(method), **text, **beside)
 
 
 def spread(wanted: Array, gap: float) -> Array:

@@ -1,8 +1,8 @@
 """HTML: the frame of a page, its style sheet, its one script, its tables and its figures.
 
 A page needs nothing but itself: images are inlined, the only script sorts tables, and a content
-security policy lets no other script run and nothing be fetched. Every text that comes from a
-journal is escaped. The same journals give the same bytes: there is no date on a page.
+security policy prevents other scripts and all downloads. Every text that comes from a journal is
+escaped. The same journals give the same bytes: there is no date on a page.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -128,8 +127,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
 """
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """One cell of a table: its text, what it is sorted by, how it looks."""
 
     text: str
@@ -143,7 +141,7 @@ def render(title: str, **parts: str) -> str:
     """The page; ``facts``, ``links``, ``notes``, ``sections`` and ``config`` are its HTML."""
     digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
     known = {"title": escape(title), "style": STYLE, "script": SCRIPT, "script_hash": digest}
-    # One pass, so that a label that looks like a placeholder stays what it is.
+    # In one pass, so that a label that looks like a placeholder is left as it is.
     return re.sub(r"\{\{(\w+)\}\}", lambda match: (known | parts)[match[1]], PAGE)
 
 
@@ -163,17 +161,14 @@ def figures(title: str, drawn: Mapping[str, bytes], captions: Mapping[str, str])
 
 
 def table(
-    columns: Mapping[str, bool] | Sequence[tuple[str, bool]],
-    rows: Sequence[Sequence[Cell]],
-    sortable: bool = True,
+    columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[Cell]], sortable: bool = True
 ) -> str:
     """A table; each column is a heading and whether it holds numbers."""
-    pairs = list(columns.items() if isinstance(columns, Mapping) else columns)
-    classes = [' class="number"' if numeric else "" for _, numeric in pairs]
+    classes = [' class="number"' if numeric else "" for _, numeric in columns]
     inner = '<button type="button">{}</button>' if sortable else '<div class="still">{}</div>'
     head = "".join(
         f'<th scope="col"{css}>{inner.format(escape(name))}</th>'
-        for css, (name, _) in zip(classes, pairs, strict=True)
+        for css, (name, _) in zip(classes, columns, strict=True)
     )
     body = "".join(
         "<tr>" + "".join(_cell(c, css) for c, css in zip(row, classes, strict=True)) + "</tr>"
@@ -199,11 +194,6 @@ def _cell(cell: Cell, css: str) -> str:
         inner = f"<strong>{inner}</strong>"
     if cell.dot is not None:
         inner = f'<span class="dot" style="background:{escape(cell.dot)}"></span>{inner}'
-    return f'<td{css} data-value="{escape(_key(cell.key))}">{inner}</td>'
-
-
-def _key(value: Any) -> str:
-    """What the script sorts by; empty if there is no value, and then last."""
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        return ""
-    return repr(value) if isinstance(value, float) else str(value)
+    # The script sorts by the key; an empty one comes last.
+    unknown = cell.key is None or (isinstance(cell.key, float) and not math.isfinite(cell.key))
+    return f'<td{css} data-value="{"" if unknown else escape(str(cell.key))}">{inner}</td>'

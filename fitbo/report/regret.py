@@ -1,15 +1,13 @@
 """Regret over seeds: curves of medians and quartiles, and a table.
 
-How runs are put together:
-
-- Quantiles are taken of log10 regret, over seeds. Regrets below ``FLOOR`` count as ``FLOOR``: a
-  regret of zero has no logarithm, and minima are known to some 1e-13 only. Where a problem's
-  minimum is unknown, they are taken of the best values themselves.
+- Quantiles over seeds are those of log10 regret. Regrets below ``FLOOR`` count as ``FLOOR``: a
+  regret of zero has no logarithm, and minima are known only to about 1e-13. Where a problem's
+  minimum is unknown, the quantiles are those of the best values themselves.
 - A regret not yet known (every evaluation so far has failed) is infinite.
 - Runs may be unfinished. Nothing is carried forward: at n the curve is the median over the runs
-  that have reached n, and it ends where fewer than half of them have. ``Curve.count`` says how many
-  runs stand behind each n. A run that has stopped short is thereby neither a stalled run nor one
-  that holds the others back.
+  that have reached n, and it ends where fewer than half of them have. ``Curve.count`` is the number
+  of runs behind each n. So a run that has stopped early neither counts as stalled nor shortens the
+  curves of the others.
 - The table takes each run at its last evaluation, and says how many runs are complete.
 """
 
@@ -22,7 +20,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fitbo.mixture import Array
-from fitbo.records.events import ETA_QUANTILES
 from fitbo.report.history import Run, Runs
 
 FLOOR = 1e-10
@@ -46,7 +43,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Summary:
-    """One line of the final table; regrets are no logarithms, and NaN where unknown."""
+    """One line of the final table; regrets are not logarithms, and NaN where unknown."""
 
     problem: str
     method: str
@@ -72,15 +69,11 @@ def log10(regret: ArrayLike) -> Array:
 def quantiles(values: ArrayLike, q: Sequence[float] = QUARTILES) -> Array:
     """Linear quantiles over the first axis, (S, ...) -> (len(q), ...); infinities are values."""
     ordered = np.sort(np.asarray(values, dtype=np.float64), axis=0)
-    results = []
-    for share in q:
-        place = share * (len(ordered) - 1)
-        low, high = ordered[int(np.floor(place))], ordered[int(np.ceil(place))]
-        part = place - np.floor(place)
-        # inf - inf and 0 inf are not numbers, so equal neighbours are not interpolated.
-        gap = np.where(low == high, 0.0, high) - np.where(low == high, 0.0, low)
-        results.append(low + part * gap if part else low)
-    return np.array(results)
+    places = np.asarray(q) * (len(ordered) - 1)
+    low, high = (ordered[end(places).astype(np.intp)] for end in (np.floor, np.ceil))
+    # inf - inf is not a number, so equal neighbours are not interpolated.
+    gap = np.where(low == high, 0.0, high) - np.where(low == high, 0.0, low)
+    return low + (places % 1 * gap.T).T
 
 
 def curve(runs: Sequence[Run], what: str = "immediate") -> Curve:
@@ -91,32 +84,32 @@ def curve(runs: Sequence[Run], what: str = "immediate") -> Curve:
 
 def over_runs(series: Sequence[Array]) -> Curve:
     """Quartiles over ragged series (n_s,), to where fewer than half of them go on."""
-    lengths = np.sort([len(values) for values in series])[::-1]
-    N = int(lengths[(len(series) + 1) // 2 - 1])
-    count = np.array([(lengths > i).sum() for i in range(N)])
-    bands = np.array([quantiles([s[i] for s in series if len(s) > i]) for i in range(N)])
-    low, median, high = bands.reshape(N, 3).T
+    N = _reach(series)
+    there = [[values[i] for values in series if len(values) > i] for i in range(N)]
+    low, median, high = np.array([quantiles(values) for values in there]).reshape(N, 3).T
+    count = np.array([len(values) for values in there])
     return Curve(np.arange(1, N + 1), low, median, high, count, len(series))
 
 
-def eta_band(runs: Sequence[Run]) -> Array:
-    """The median run's posterior of eta, (N, 5): each quantile's median over the runs at n.
+def _reach(series: Sequence[Array]) -> int:
+    """The last n that at least half of the ragged series reach."""
+    return sorted(map(len, series), reverse=True)[(len(series) + 1) // 2 - 1]
 
-    Rows where no run has a posterior are NaN; N as in ``over_runs``.
-    """
-    return _medians([run.eta for run in runs], len(ETA_QUANTILES))
+
+def eta_band(runs: Sequence[Run]) -> Array:
+    """The median over the runs of each quantile of eta at n, (N, 5); NaN where none is known."""
+    return _medians([run.eta for run in runs])
 
 
 def seconds_curve(runs: Sequence[Run]) -> Array:
     """Median seconds of the suggestion that led to evaluation n, (N,); NaN where none did."""
-    return _medians([run.seconds[:, None] for run in runs], 1)[:, 0]
+    return _medians([run.seconds[:, None] for run in runs])[:, 0]
 
 
-def _medians(series: Sequence[Array], width: int) -> Array:
-    """Medians at each n over the ragged series (n_s, width), of those known there, (N, width)."""
-    N = int(over_runs([each[:, 0] for each in series]).n[-1])
-    medians = np.full((N, width), np.nan)
-    for i in range(N):
+def _medians(series: Sequence[Array]) -> Array:
+    """Medians at each n over the ragged series (n_s, w), of those known there, (N, w)."""
+    medians = np.full((_reach(series), series[0].shape[1]), np.nan)
+    for i in range(len(medians)):
         there = [each[i] for each in series if len(each) > i and np.isfinite(each[i]).all()]
         if there:
             medians[i] = np.median(there, axis=0)
@@ -135,19 +128,18 @@ def summarise(grouped: Runs) -> list[Summary]:
 def _summary(problem: str, method: str, runs: Sequence[Run]) -> Summary:
     seconds = np.concatenate([run.seconds for run in runs])
     seconds = seconds[np.isfinite(seconds)]
-    known = known_minimum(runs)
     immediate = np.array([run.immediate[-1] for run in runs])
-    tracked = known and not np.isnan(immediate).any()
-    success = immediate if tracked else np.array([run.simple[-1] for run in runs])
+    simple = np.array([run.simple[-1] for run in runs])
+    final = simple if np.isnan(immediate).any() else immediate
     return Summary(
         problem,
         method,
         len(runs),
         sum(run.complete for run in runs),
         _band(10 ** quantiles(log10(immediate))),
-        _band(10 ** quantiles(log10([run.simple[-1] for run in runs]))),
+        _band(10 ** quantiles(log10(simple))),
         _band(quantiles([run.best[-1] for run in runs])),
-        float(np.mean(success <= SUCCESS * (1 + 1e-9))) if known else float("nan"),
+        float(np.mean(final <= SUCCESS * (1 + 1e-9))) if known_minimum(runs) else float("nan"),
         float(np.mean(seconds)) if len(seconds) else float("nan"),
     )
 

@@ -7,30 +7,28 @@ dependence_figure    the same averaged over the space: the partial dependence
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from fitbo.mixture import Array
+from fitbo.mixture import Array, Mixture
 from fitbo.records.events import Entry, Point
-from fitbo.report.drawing import COLOURS, INK, LOOK, MUTED, mark_initial, shorten, title_line
-from fitbo.space import Categorical, Integer, Parameter, Real, Space
+from fitbo.report import drawing
+from fitbo.report.drawing import COLOURS, INK, MUTED, looks, shorten
+from fitbo.space import Categorical, Integer, Parameter, Real
 from fitbo.study import Study, bounded
 
-BLUE, RED, GREEN = COLOURS[0], COLOURS[1], COLOURS[2]
+BLUE, RED, GREEN = COLOURS[:3]
 GRID, COARSE, BACKGROUND = 101, 33, 96  # points along a slice, along a dependence, averaged over
 MOST_PANELS = 24
-BAND = 1.645  # deviations: 90% of a normal
+BAND = 1.645  # standard deviations: 90% of a normal distribution
 
 
-@dataclass(frozen=True, eq=False)
-class Line:
+class Line(NamedTuple):
     """One parameter's axis: values x and a curve with its band, all (k,)."""
 
     name: str
@@ -40,122 +38,128 @@ class Line:
     low: Array
     high: Array
 
+    def place(self, value: Any) -> Any:
+        """Where a value is on the axis."""
+        return list(self.x).index(value) if isinstance(self.parameter, Categorical) else value
 
+
+@looks
 def progress_figure(name: str, outcomes: Sequence[Entry], n_initial: int) -> Figure:
     """Values against evaluations, failures at the foot, and the lowest value so far."""
-    with matplotlib.rc_context(LOOK):
-        figure = Figure(figsize=(9.6, 3.6), layout="constrained")
-        axes = figure.subplots()
-        n = np.arange(1, len(outcomes) + 1)
-        y = np.array([np.nan if e.value is None else e.value for e in outcomes])
-        best = np.fmin.accumulate(y)
-        low, high = _limits(y)
-        shown = np.clip(y, low, high)
-        inside = y <= high
-        mark_initial(axes, min(n_initial, len(n)), 0.5)
-        axes.plot(n[inside], shown[inside], "o", ms=4.2, color=MUTED, alpha=0.55, mec="none")
-        above = np.isfinite(y) & ~inside
-        axes.plot(n[above], shown[above], "^", ms=4.6, color=MUTED, alpha=0.55, mec="none")
-        axes.step(n, best, where="post", color=BLUE, lw=2.0)
-        failed = ~np.isfinite(y)
-        foot = axes.get_xaxis_transform()
-        axes.plot(
-            n[failed], np.full(failed.sum(), 0.03), "x", ms=5, mew=1.4, color=RED, transform=foot
-        )
-        if np.isfinite(y).any():
-            i = int(np.nanargmin(y))
-            axes.plot(n[i], y[i], "o", ms=7.5, mfc="white", mec=BLUE, mew=2.0, zorder=5)
-            axes.set_ylim(low - 0.12 * (high - low), high + 0.08 * (high - low))
-        axes.set_xlim(0.5, len(n) + 0.5)
-        _legend(
-            axes,
-            [("best so far", BLUE, "-", ""), ("value", MUTED, "", "o")]
-            + ([("beyond the axis", MUTED, "", "^")] if above.any() else [])
-            + ([("failed", RED, "", "x")] if failed.any() else []),
-        )
-        axes.set_xlabel("evaluations")
-        axes.set_ylabel("value")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        title_line(figure, name, "best so far")
+    figure = drawing.blank(3.6)
+    axes = figure.subplots()
+    n = np.arange(1, len(outcomes) + 1)
+    y = np.array([np.nan if e.value is None else e.value for e in outcomes])
+    known = np.isfinite(y)
+    low, high = _limits(y[known])
+    inside, above = known & (y <= high), known & (y > high)
+    foot = axes.get_xaxis_transform()
+    axes.plot(n[inside], y[inside], "o", ms=4.2, color=MUTED, alpha=0.55, mec="none")
+    beyond = np.full(above.sum(), high)
+    axes.plot(n[above], beyond, "^", ms=4.6, color=MUTED, alpha=0.55, mec="none")
+    axes.step(n, np.fmin.accumulate(y), where="post", color=BLUE, lw=2.0)
+    failed = np.full((~known).sum(), 0.03)
+    axes.plot(n[~known], failed, "x", ms=5, mew=1.4, color=RED, transform=foot)
+    if known.any():
+        i = int(np.nanargmin(y))
+        axes.plot(n[i], y[i], "o", ms=7.5, mfc="white", mec=BLUE, mew=2.0, zorder=5)
+        axes.set_ylim(low - 0.12 * (high - low), high + 0.08 * (high - low))
+    axes.set_xlim(0.5, len(n) + 0.5)
+    shown = [("best so far", BLUE, "-", ""), ("value", MUTED, "none", "o")]
+    shown += [("beyond the axis", MUTED, "none", "^")] if above.any() else []
+    shown += [("failed", RED, "none", "x")] if len(failed) else []
+    for label, colour, line, marker in shown:
+        axes.plot([], [], color=colour, ls=line, marker=marker, label=label, lw=2, ms=5)
+    drawing.legend_line(axes, len(shown), bbox_to_anchor=(1.0, 0.99), handlelength=1.4)
+    axes.set_ylabel("value")
+    drawing.evaluations_axis(axes, min(n_initial, len(n)), 0.5)
+    drawing.title_line(figure, name, "best so far")
     return figure
 
 
 def slice_figure(name: str, study: Study, told: Sequence[Point], point: Point) -> Figure:
-    """The posterior along each parameter with the others at ``point``."""
-    lines, what = slices(study, point), "slices through the recommended point"
-    return _panels(name, what, lines, study, told, point, BLUE)
+    """The posterior of f along each parameter, the others as in ``point``: mean and 90% band."""
+
+    def band(f: Mixture) -> tuple[Array, Array, Array]:
+        half = BAND * np.sqrt(f.variance)
+        return f.mean, f.mean - half, f.mean + half
+
+    lines = _along(study, study.space.check(list(point.values()))[None], GRID, band)
+    return _panels(name, "slices through the recommended point", lines, study, told, BLUE, point)
 
 
 def dependence_figure(
     name: str, study: Study, told: Sequence[Point], rng: np.random.Generator
 ) -> Figure:
-    """The posterior mean along each parameter, averaged over the others."""
-    return _panels(name, "partial dependence", dependences(study, rng), study, told, None, GREEN)
-
-
-def slices(study: Study, point: Point) -> list[Line]:
-    """For each parameter the posterior of f, the others as in ``point``: mean and 90% band."""
-    fit, base = study.fit(), study.space.check(list(point.values()))
-    lines = []
-    for name, parameter, columns in _axes_of(study.space):
-        codes = _codes(parameter, GRID)
-        U = np.tile(base, (len(codes), 1))
-        U[:, columns] = codes
-        predicted = fit.scale.restore(fit.surrogate.predict(U))
-        half = BAND * np.sqrt(predicted.variance)
-        mean = predicted.mean
-        lines.append(Line(name, parameter, parameter.decode(codes), mean, mean - half, mean + half))
-    return lines
-
-
-def dependences(study: Study, rng: np.random.Generator) -> list[Line]:
-    """For each parameter the mean of f over points of the space that have its value.
+    """The mean of f along each parameter, averaged over points of the space that have its value.
 
     Each hyperparameter sample has its own such curve; the band holds 90% of them.
     """
-    fit, space = study.fit(), study.space
+    space = study.space
     V = space.place(rng.random((4 * BACKGROUND, len(space.parameters))))
     good = V[space.feasible(V)][:BACKGROUND]
     behind = good if len(good) else V[:BACKGROUND]
-    lines = []
-    for name, parameter, columns in _axes_of(space):
-        codes = _codes(parameter, COARSE)
+
+    def band(f: Mixture) -> tuple[Array, Array, Array]:
+        curves = f.means.reshape(-1, len(behind), f.means.shape[-1]).mean(1)  # (k, M)
+        low, high = np.quantile(curves, [0.05, 0.95], axis=1)
+        return curves.mean(1), low, high
+
+    lines = _along(study, behind, COARSE, band)
+    return _panels(name, "partial dependence", lines, study, told, GREEN)
+
+
+def _along(
+    study: Study, behind: Array, most: int, band: Callable[[Mixture], tuple[Array, Array, Array]]
+) -> list[Line]:
+    """A curve for each parameter, from the posterior at points ``behind`` (b, dim) with its values.
+
+    The posterior is at (k b, dim) points for k values; ``band`` makes a curve (k,) of it.
+    """
+    fit, space, lines = study.fit(), study.space, []
+    for name, parameter, columns in zip(
+        space.names, space.parameters, space.columns_of, strict=True
+    ):
+        if isinstance(parameter, Real) or parameter.size > most:
+            codes = np.unique(parameter.snap(np.linspace(0.0, 1.0, most)[:, None]), axis=0)
+        else:
+            codes = parameter.codes
         U = np.repeat(behind[None], len(codes), axis=0)
         U[:, :, columns] = codes[:, None, :]
         predicted = fit.scale.restore(fit.surrogate.predict(U.reshape(-1, space.dim)))
-        curves = predicted.means.reshape(len(codes), len(behind), -1).mean(1)  # (k, M)
-        low, high = np.quantile(curves, [0.05, 0.95], axis=1)
-        lines.append(Line(name, parameter, parameter.decode(codes), curves.mean(1), low, high))
+        lines.append(Line(name, parameter, parameter.decode(codes), *band(predicted)))
     return lines
 
 
+@looks
 def _panels(
     name: str,
     what: str,
     lines: Sequence[Line],
     study: Study,
     told: Sequence[Point],
-    point: Point | None,
     colour: str,
+    point: Point | None = None,
 ) -> Figure:
     lines = lines[:MOST_PANELS]
-    across = 2 if len(lines) == 4 else min(3, len(lines))
-    down = -(-len(lines) // across)
-    with matplotlib.rc_context(LOOK):
-        figure = Figure(figsize=(9.6, 0.45 + 2.35 * down), layout="constrained")
-        panels = figure.subplots(down, across, sharey=True, squeeze=False).ravel()
-        for axes, line in zip(panels, lines, strict=False):
-            _draw_line(axes, line, colour)
-            _rug(axes, line, [each[line.name] for each in told])
-            if point is not None:
-                _mark(axes, line, point[line.name], colour)
-            axes.set_xlabel(shorten(line.name), color=INK)
-        for axes in panels[len(lines) :]:
-            axes.set_visible(False)
-        for axes in panels[::across]:
-            axes.set_ylabel("value")
-        panels[0].set_ylim(*_common_limits(lines, study))
-        title_line(figure, name, what)
+    figure, panels = drawing.grid(len(lines), 0.45, 2.35)
+    for axes, line in zip(panels.flat, lines, strict=False):
+        _draw_line(axes, line, colour)
+        x = [line.place(each[line.name]) for each in told]  # as ticks at the foot
+        foot = {"ms": 5, "mew": 0.8, "transform": axes.get_xaxis_transform()}
+        axes.plot(x, np.full(len(x), 0.022), "|", color=MUTED, alpha=0.5, **foot)
+        if point is not None:
+            at = line.place(point[line.name])
+            if isinstance(line.parameter, Categorical):
+                ring: drawing.Style = {"ms": 9, "mfc": "white", "mew": 2.0, "zorder": 5}
+                axes.plot(at, line.mean[at], "o", mec=colour, **ring)
+            else:
+                axes.axvline(at, color=INK, lw=0.9, ls=(0, (3, 2)), alpha=0.7, zorder=1)
+        axes.set_xlabel(shorten(line.name), color=INK)
+    for axes in panels[:, 0]:
+        axes.set_ylabel("value")
+    panels[0, 0].set_ylim(*_common_limits(lines, study))
+    drawing.title_line(figure, name, what)
     return figure
 
 
@@ -169,10 +173,10 @@ def _draw_line(axes: Axes, line: Line, colour: str) -> None:
         axes.set_xlim(-0.5, len(x) - 0.5)
         axes.grid(False, axis="x")
         return
-    x = np.asarray(line.x, dtype=np.float64)
+    x, whole = np.asarray(line.x, dtype=np.float64), isinstance(line.parameter, Integer)
     axes.fill_between(x, line.low, line.high, color=colour, alpha=0.16, lw=0)
-    few = isinstance(line.parameter, Integer) and len(x) <= 25
-    axes.plot(x, line.mean, color=colour, lw=1.9, marker="o" if few else "", ms=3.5)
+    marker = "o" if whole and len(x) <= 25 else ""
+    axes.plot(x, line.mean, color=colour, lw=1.9, marker=marker, ms=3.5)
     if line.parameter.log:
         axes.set_xscale("log")
         decades = np.log10(x[-1] / x[0])
@@ -180,73 +184,24 @@ def _draw_line(axes: Axes, line: Line, colour: str) -> None:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.tick_params(axis="x", which="minor", length=0)
-    elif isinstance(line.parameter, Integer):
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
     else:
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=whole, nbins=6 if whole else 5))
     axes.margins(x=0.02)
 
 
-def _mark(axes: Axes, line: Line, value: Any, colour: str) -> None:
-    """A hair line where the point is."""
-    x: Any = value
-    if isinstance(line.parameter, Categorical):
-        x = next(i for i, choice in enumerate(line.x) if choice == value)
-        axes.plot(x, line.mean[x], "o", ms=9, mfc="white", mec=colour, mew=2.0, zorder=5)
-        return
-    axes.axvline(x, color=INK, lw=0.9, ls=(0, (3, 2)), alpha=0.7, zorder=1)
-
-
-def _rug(axes: Axes, line: Line, values: Sequence[Any]) -> None:
-    """Where values were told, as ticks at the foot."""
-    x: Sequence[Any] = values
-    if isinstance(line.parameter, Categorical):
-        x = [next(i for i, c in enumerate(line.x) if c == value) for value in values]
-    foot = axes.get_xaxis_transform()
-    axes.plot(x, np.full(len(x), 0.022), "|", ms=5, mew=0.8, color=MUTED, alpha=0.5, transform=foot)
-
-
-def _codes(parameter: Parameter, most: int) -> Array:
-    """Places along one parameter's coordinates of the cube, (k, w), none twice."""
-    if isinstance(parameter, Real) or parameter.size > most:
-        return np.unique(parameter.snap(np.linspace(0.0, 1.0, most)[:, None]), axis=0)
-    return parameter.codes
-
-
-def _axes_of(space: Space) -> Iterable[tuple[str, Parameter, slice]]:
-    return zip(space.names, space.parameters, space.columns_of, strict=True)
-
-
-def _limits(y: Array) -> tuple[float, float]:
+def _limits(known: Array) -> tuple[float, float]:
     """A range that shows the best well: the worst tenth may lie beyond if it is far away."""
-    known = y[np.isfinite(y)]
     if not len(known):
         return 0.0, 1.0
-    low, most = float(known.min()), float(known.max())
-    usual = float(np.quantile(known, 0.9))
-    high = most if most - low <= 2.5 * (usual - low) else usual
-    return (low, high) if high > low else (low - 0.5, low + 0.5)
+    low, most, usual = float(known.min()), float(known.max()), float(np.quantile(known, 0.9))
+    return drawing.apart(low, most if most - low <= 2.5 * (usual - low) else usual)
 
 
 def _common_limits(lines: Sequence[Line], study: Study) -> tuple[float, float]:
     low = min(float(line.low.min()) for line in lines)
     high = max(float(line.high.max()) for line in lines)
-    # A band far above all that was seen would flatten the rest.
+    # A band far beyond all that was seen would flatten the rest.
     seen = bounded(study.y)
-    high = min(high, float(seen.max()) + float(np.ptp(seen)))
-    low = max(low, float(seen.min()) - float(np.ptp(seen)))
-    room = 0.05 * (high - low) or 1.0
-    return low - room, high + room
-
-
-def _legend(axes: Axes, items: Sequence[tuple[str, str, str, str]]) -> None:
-    for label, colour, line, marker in items:
-        axes.plot([], [], color=colour, ls=line or "none", marker=marker, label=label, lw=2, ms=5)
-    axes.legend(
-        loc="lower right",
-        bbox_to_anchor=(1.0, 0.99),
-        ncols=len(items),
-        fontsize=8.5,
-        handlelength=1.4,
-        columnspacing=1.4,
-    )
+    span = float(np.ptp(seen))
+    low, high = max(low, float(seen.min()) - span), min(high, float(seen.max()) + span)
+    return drawing.roomy(low, high, 0.05, least=1.0)

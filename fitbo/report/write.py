@@ -16,7 +16,6 @@ from fitbo.report.regret import summarise
 from fitbo.report.study import study_page
 
 Pages = Literal["own", "all", "none"]
-PAGES: tuple[Pages, ...] = ("own", "all", "none")
 
 
 def write_report(
@@ -27,12 +26,12 @@ def write_report(
 ) -> Path:
     """Write the report of the results below ``paths``; returns the path of ``report.html``.
 
-    Of several studies it is a campaign's page, with ``summary.md``, the table in Markdown, and
+    For several studies it is a campaign's page, with ``summary.md``, the table in Markdown, and
     ``studies/*.html``, a page for each study of a black box (``pages``: or for all, or for none).
-    Of one study of a black box it is the study's own page. Figures go to ``figures/``.
+    For one study of a black box it is the study's own page. Figures go to ``figures/``.
 
     output   a folder, or the page itself if it ends in .html; by default the one path given, or
-             beside the first of several, named after them all
+             a folder beside the first of several, named after them all
     minima   known minima by the problems' labels, for journals whose headers do not have them
     """
     runs = load(paths, minima)
@@ -45,11 +44,10 @@ def write_report(
     else:
         grouped = group(runs)
         rows, style = summarise(grouped), run_styles(grouped)
-        named = dict(zip(grouped, slugs(grouped), strict=True))
         drawn = {problem: draw(problem, grouped[problem], style) for problem in grouped}
         links = _write_studies(runs, page.parent, pages)
         html = write_page(runs, grouped, rows, style, drawn, links)
-        drawn = {named[problem]: images for problem, images in drawn.items()}
+        drawn = dict(zip(slugs(drawn), drawn.values(), strict=True))
         page.with_name("summary.md").write_text(markdown_table(rows), encoding="utf-8")
     for slug, images in drawn.items():
         for kind, data in images.items():
@@ -65,10 +63,9 @@ def _write_studies(runs: Sequence[Run], folder: Path, pages: Pages) -> dict[Path
     links = {}
     for run, name in zip(wanted, names, strict=True):
         try:
-            notebook = notebook_of(journal_at(run.path), run.path)
+            html, _ = study_page(notebook_of(journal_at(run.path), run.path), run)
         except ConfigError:  # of another optimiser, or of a version whose settings are not ours
             continue
-        html, _ = study_page(notebook, run)
         (folder / "studies").mkdir(exist_ok=True)
         (folder / "studies" / f"{name}.html").write_text(html, encoding="utf-8")
         links[run.path] = f"studies/{name}.html"
@@ -76,13 +73,11 @@ def _write_studies(runs: Sequence[Run], folder: Path, pages: Pages) -> dict[Path
 
 
 def _destination(paths: Sequence[Path], output: Path | None) -> Path:
-    if output is None:
-        first = paths[0]
-        if len(paths) > 1:
-            names = dict.fromkeys(path.resolve().name for path in paths)
-            output = first.resolve().parent / "-vs-".join(names)
-        else:
-            output = first.parent if first.is_file() else first
+    if output is None and len(paths) > 1:
+        names = dict.fromkeys(path.resolve().name for path in paths)
+        output = paths[0].resolve().parent / "-vs-".join(names)
+    elif output is None:
+        output = paths[0].parent if paths[0].is_file() else paths[0]
     page = output if output.suffix == ".html" else output / "report.html"
     page.parent.mkdir(parents=True, exist_ok=True)
     return page

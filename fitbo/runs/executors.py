@@ -1,8 +1,8 @@
 """Where the studies of a campaign run: in this process, in several, or on a Dask cluster.
 
 Each kind is a ``concurrent.futures.Executor`` (``distributed`` brings its own), so one loop serves
-all: submit every study, take the results as they come, go round again for those that a lost worker
-or another process has left.
+all: submit every study, take the results as they come, and repeat for the studies that a lost
+worker or another process has left.
 """
 
 from __future__ import annotations
@@ -12,15 +12,8 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import (
-    CancelledError,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
-    wait,
-)
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -39,10 +32,11 @@ ATTEMPTS = 5  # rounds in which workers are lost and no study is finished before
 TICK = 0.25  # seconds between looks at the progress
 BUSY_WAIT = 1.0  # seconds between looks at a journal that another process is writing
 
-Stopping = Callable[[], bool]  # asked in a worker before each evaluation; it is sent there
+Stopping = Callable[[], bool]  # called in a worker before each evaluation; it is sent there
+Place = Iterator[tuple[Executor, Stopping]]
 
-_stop: Event | threading.Event | None = None  # of a worker: set when its parent wants it to end
-_alone = threading.Lock()  # the number of BLAS threads is one for a whole process, so is the study
+_stop: Event | threading.Event | None = None  # in a worker: set when its parent wants it to end
+_alone = threading.Lock()  # BLAS has one number of threads per process, so one study at a time
 
 
 def run_all(
@@ -50,9 +44,9 @@ def run_all(
 ) -> Generator[tuple[StudyConfig, BaseException | None], None, None]:
     """Run every study, and yield each as it ends, with the exception that ended it or None.
 
-    ``tick`` is called a few times a second meanwhile. A study that another process is writing is
-    left to the end and then waited for. A worker that dies takes no study with it: they are started
-    again and go on from their journals.
+    ``tick`` is called a few times per second. A study that another process is writing is left to
+    the end and then waited for. If a worker dies, its studies are started again and continue from
+    their journals.
     """
     left, patient, futile = list(studies), False, 0
     while left:
@@ -65,14 +59,14 @@ def run_all(
             for future in _as_completed(futures, tick):
                 study = futures[future]
                 error = future.exception() if not future.cancelled() else CancelledError()
-                if isinstance(error, Busy):
-                    again.append(study)
-                elif _worker_lost(error):
-                    again.append(study)
+                killed = type(error).__name__ == "KilledWorker"  # of distributed
+                if killed or isinstance(error, BrokenProcessPool | CancelledError):
                     lost = error
-                else:
+                elif not isinstance(error, Busy):
                     finished += 1
                     yield study, error
+                    continue
+                again.append(study)
         futile = 0 if finished or lost is None else futile + 1
         if futile >= ATTEMPTS:
             for study in again:
@@ -82,82 +76,63 @@ def run_all(
 
 
 @contextmanager
-def open_executor(config: ExecutorConfig, most: int) -> Iterator[tuple[Executor, Stopping]]:
+def open_executor(config: ExecutorConfig, most: int) -> Place:
     """The executor that the configuration names, for up to ``most`` studies at a time.
 
-    With it comes what a study there asks to know whether it should end.
-
-    When its block is left by an exception, Ctrl-C for one, work not begun is cancelled, and studies
-    under way end after their present evaluation.
+    With it comes a function by which a study there asks whether it should end. If the block is left
+    by an exception, such as Ctrl-C, work not begun is cancelled, and studies under way end after
+    their present evaluation.
     """
     workers = min(config.workers or os.cpu_count() or 1, most)
     if config.kind == "serial":
-        with _Inline() as executor:
-            yield executor, _stopping
+        # One thread: the studies run one after another, with the display still alive.
+        stop = threading.Event()
+        yield from _pool(ThreadPoolExecutor(1, initializer=_begin, initargs=(stop,)), stop)
     elif config.kind == "processes":
         yield from _processes(workers)
     else:
         yield from _dask(config, workers)
 
 
-class _Inline(ThreadPoolExecutor):
-    """One thread: the studies one after another, with the display still alive."""
-
-    def __init__(self) -> None:
-        self.stop = threading.Event()
-        super().__init__(1, initializer=_begin, initargs=(self.stop,))
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool | None:
-        if kind is not None:
-            self.stop.set()
-            self.shutdown(wait=True, cancel_futures=True)
-        return super().__exit__(kind, error, traceback)
-
-
-def _processes(workers: int) -> Iterator[tuple[Executor, Stopping]]:
+def _processes(workers: int) -> Place:
     # Spawned, not forked: a fork copies the locks of BLAS threads in whatever state they are.
     context = get_context("spawn")
     stop = context.Event()
-    pool = ProcessPoolExecutor(workers, context, initializer=_begin_process, initargs=(stop,))
+    pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(stop, True))
+    yield from _pool(pool, stop)
+
+
+def _pool(pool: Executor, stop: Event | threading.Event) -> Place:
     try:
         yield pool, _stopping
     except BaseException:
         stop.set()
         try:  # in one call: a second would neither wait nor cancel
             pool.shutdown(wait=True, cancel_futures=True)
-        except KeyboardInterrupt:  # asked twice: a kill loses no more than an evaluation
+        except KeyboardInterrupt:  # Ctrl-C again: a kill loses no more than an evaluation
             for child in active_children():
                 child.terminate()
         raise
     pool.shutdown()
 
 
-def _dask(config: ExecutorConfig, workers: int) -> Iterator[tuple[Executor, Stopping]]:
-    try:
-        import distributed
-    except ImportError:
-        raise ValueError(
-            "executor dask needs the package distributed: pip install 'fitbo[dask]'"
-        ) from None
-    # It carries no types.
-    client_of: Any = distributed.Client
-    cluster_of: Any = distributed.LocalCluster
-    event_of: Any = distributed.Event
+def _dask(config: ExecutorConfig, workers: int) -> Place:
+    distributed = _distributed()
     with ExitStack() as stack:
         where = config.address
         if where is None:
-            resource_tracker.ensure_running()  # first, for it would lift what _deaf imposes
+            resource_tracker.ensure_running()  # first, since it would undo what _deaf does
             with _deaf():
-                cluster = cluster_of(
+                cluster = distributed.LocalCluster(
                     n_workers=workers,
                     threads_per_worker=1,
                     processes=True,
                     dashboard_address="127.0.0.1:0",  # any free port: None means 8787
                 )
                 where = stack.enter_context(cluster)
-        client = stack.enter_context(client_of(where, timeout="10s"))
+        client = stack.enter_context(distributed.Client(where, timeout="10s"))
         # A study under way on another's cluster cannot be stopped from here: it has to ask.
-        stop = event_of(f"fitbo-stop-{uuid4()}", client=client)
+        stop = distributed.Event(f"fitbo-stop-{uuid4()}", client=client)
         try:
             yield client.get_executor(pure=False), partial(_told_to_stop, stop.name)
         except BaseException:
@@ -165,9 +140,19 @@ def _dask(config: ExecutorConfig, workers: int) -> Iterator[tuple[Executor, Stop
             raise
 
 
+def _distributed() -> Any:
+    """The package, which carries no types."""
+    try:
+        import distributed
+    except ImportError:
+        message = "executor dask needs the package distributed: pip install 'fitbo[dask]'"
+        raise ValueError(message) from None
+    return distributed
+
+
 @contextmanager
 def _deaf() -> Iterator[None]:
-    """What is started here never hears Ctrl-C, which is for the process that started it."""
+    """Processes started here never receive Ctrl-C, which is for the process that started them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -175,16 +160,12 @@ def _deaf() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin(stop: Event | threading.Event) -> None:
-    """At the birth of a worker."""
+def _begin(stop: Event | threading.Event, process: bool = False) -> None:
+    """At the start of a worker; a worker process ends with its parent, even a killed one."""
     global _stop
     _stop = stop
-
-
-def _begin_process(stop: Event) -> None:
-    """At the birth of a worker process, which nobody would end if its parent were killed."""
-    _begin(stop)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    if process:
+        threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
@@ -208,7 +189,7 @@ def _submit(
 
 
 def _run(study: StudyConfig, stopping: Stopping, patient: bool) -> bool:
-    """One study, in a worker; with patience, after another process has done with it."""
+    """One study, in a worker; with patience, once other processes have finished with it."""
     while True:
         try:
             with _alone:
@@ -224,11 +205,8 @@ def _stopping() -> bool:
 
 
 def _told_to_stop(name: str) -> bool:
-    """In a worker of Dask: whether the event of that name is set."""
-    import distributed
-
-    event_of: Any = distributed.Event
-    return bool(event_of(name).is_set())
+    """In a Dask worker: whether the event of that name is set."""
+    return bool(_distributed().Event(name).is_set())
 
 
 def _as_completed(futures: Iterable[Future[bool]], tick: Callable[[], None]) -> Iterator[Any]:
@@ -238,10 +216,3 @@ def _as_completed(futures: Iterable[Future[bool]], tick: Callable[[], None]) -> 
         done, pending = wait(pending, timeout=TICK, return_when="FIRST_COMPLETED")
         yield from done
         tick()
-
-
-def _worker_lost(error: BaseException | None) -> bool:
-    """Whether the worker died, and not the study."""
-    return isinstance(error, BrokenProcessPool | CancelledError) or (
-        type(error).__name__ == "KilledWorker"  # of distributed, which may not be installed
-    )

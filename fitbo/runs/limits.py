@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fitbo.config.campaign import Campaign
 from fitbo.records.events import GIVEN
@@ -12,13 +12,13 @@ from fitbo.records.notebook import Notebook
 
 @dataclass(frozen=True)
 class Limits:
-    """What ends a study; None is no limit.
+    """What ends a study; None means no limit.
 
     budget         evaluations in total, failed ones too
-    max_failures   failures, after which it ends
+    max_failures   failures
     time_limit     seconds of running in total, after which no evaluation is started
-    target         it ends with a value at or below this
-    tolerance      it ends when ``study.remaining()`` is below this, after the initial design
+    target         a value at or below this
+    tolerance      ``study.remaining()`` below this, after the initial design
     """
 
     budget: int | None = None
@@ -39,16 +39,8 @@ class Limits:
         if self.target is not None and math.isnan(self.target):
             raise ValueError("target must be a number, got nan")
 
-    @property
-    def quick(self) -> Limits:
-        """Without the one that takes a model to decide."""
-        return replace(self, tolerance=None)
-
-    def reached(self, notebook: Notebook, elapsed: float, begun: int | None = None) -> str | None:
-        """Why no further evaluation should be started; None to go on.
-
-        ``begun`` counts the evaluations started; left out: those with an outcome.
-        """
+    def reached(self, notebook: Notebook, elapsed: float) -> str | None:
+        """Why no further evaluation should be started; None to go on."""
         outcomes = notebook.outcomes
         values = [entry.value for entry in outcomes if entry.value is not None]
         failures = [entry for entry in outcomes if entry.state == "failed"]
@@ -56,11 +48,9 @@ class Limits:
         if self.target is not None and best <= self.target:
             return f"the target of {self.target:g} is reached: {best:g}"
         if self.max_failures is not None and len(failures) >= self.max_failures:
-            return (
-                f"{len(failures)} evaluations failed, and max_failures is {self.max_failures}; "
-                f"the last: {failures[-1].reason}"
-            )
-        count = sum(entry.source != GIVEN for entry in outcomes) if begun is None else begun
+            allowed = f"max_failures is {self.max_failures}; the last: {failures[-1].reason}"
+            return f"{len(failures)} evaluations failed, and {allowed}"
+        count = sum(entry.source != GIVEN for entry in outcomes)
         if self.budget is not None and count >= self.budget:
             return f"the budget of {self.budget} evaluations is spent"
         if self.time_limit is not None and elapsed >= self.time_limit:
@@ -68,19 +58,12 @@ class Limits:
         if self.tolerance is not None and len(values) >= notebook.study.n_initial:
             left = notebook.warm().remaining()
             if left < self.tolerance:
-                return (
-                    f"the expected remaining improvement, {left:.3g}, is below the tolerance of "
-                    f"{self.tolerance:g}"
-                )
+                below = f"below the tolerance of {self.tolerance:g}"
+                return f"the expected remaining improvement, {left:.3g}, is {below}"
         return None
 
 
 def limits_of(campaign: Campaign) -> Limits:
-    """The limits that a file sets to each of its studies."""
-    return Limits(
-        budget=campaign.budget,
-        max_failures=campaign.max_failures,
-        time_limit=campaign.time_limit,
-        target=campaign.target,
-        tolerance=campaign.tolerance or None,  # 0: never
-    )
+    """The limits that a file sets for each of its studies."""
+    c = campaign
+    return Limits(c.budget, c.max_failures, c.time_limit, c.target, c.tolerance or None)  # 0: never

@@ -1,10 +1,10 @@
 """The one loop: ask, evaluate, tell, until there is a reason to stop.
 
 ``Loop`` serves ``minimize``, studies and campaigns. It asks a notebook for points, submits them,
-records what comes back, and ends by the first limit that is reached. ``submit`` is all it knows of
-how a point is evaluated. With one worker it is the plain loop. With several, the next point is
-chosen while all are busy and waits for the first that is free, unless choosing takes next to
-nothing beside evaluating.
+records what comes back, and ends at the first limit that is reached. ``submit`` is all it knows
+about how a point is evaluated. With one worker it is the plain loop. With several, the next point
+is chosen while all are busy and waits for the first that is free, unless choosing takes a
+negligible part of the time of an evaluation.
 
 Every point is in the notebook before it is submitted, and its outcome before the next is chosen.
 What was pending in the notebook is evaluated first: an interruption loses no point.
@@ -17,7 +17,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from dataclasses import asdict, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from statistics import median
 from typing import Any
 
@@ -31,7 +31,7 @@ from fitbo.space import Exhausted
 
 logger = logging.getLogger(__name__)
 
-NEGLIGIBLE = 0.02  # share of an evaluation's time that a worker may well be idle
+NEGLIGIBLE = 0.02  # share of an evaluation's time for which a worker may be idle
 TICK = 1.0  # seconds between looks at ``stop`` while nothing comes back
 GRACE = 0.5  # seconds for programs to end, at an interruption, before we say that we wait
 
@@ -41,9 +41,10 @@ Truth = Callable[[Point], float]
 
 
 class _Abandoned(Exception):
-    """Nothing more is to be waited for; the text is why."""
+    """Nothing more is waited for; the text is why."""
 
 
+@dataclass(eq=False)
 class Loop:
     """Keeps every worker busy, and everything in the notebook: ``Loop(...).run()``.
 
@@ -52,52 +53,47 @@ class Loop:
     limits      what ends the study
     truth       the noise-free value of a point, where it is known: then the journal has it for each
                 point told, and for what would be recommended before each choice
-    watch       called with the notebook, the entry and its outcome, after both know it
-    stop        called before each choice; a text ends the study and is the message
-    patient     whether what is running is waited for when the study ends; otherwise it stays
-                pending, and the time limit does not wait for it either
+    watch       called with the notebook, the entry and its outcome, after both are updated
+    stop        called before each choice; if it returns a text, the study ends with that message
+    patient     whether running evaluations are waited for when the study ends; otherwise they stay
+                pending, and the time limit does not wait for them either
     resume      called with an entry that was pending before, when its turn comes
     """
 
-    def __init__(
-        self,
-        notebook: Notebook,
-        submit: Submit,
-        *,
-        n_workers: int = 1,
-        limits: Limits | None = None,
-        truth: Truth | None = None,
-        watch: Watch | None = None,
-        stop: Callable[[], str | None] | None = None,
-        patient: bool = True,
-        resume: Callable[[Entry], None] | None = None,
-    ) -> None:
-        if n_workers < 1:
-            raise ValueError(f"n_workers must be at least 1, got {n_workers}")
-        self.notebook, self.submit, self.n_workers = notebook, submit, n_workers
-        self.limits, self.truth, self.watch = limits or Limits(), truth, watch
-        self.stop, self.patient, self.resume = stop, patient, resume
-        self.began, self.before = time.monotonic(), notebook.elapsed
-        self.queue = notebook.pending()  # what an interruption left over, or the caller wants first
+    notebook: Notebook
+    submit: Submit
+    _: KW_ONLY
+    n_workers: int = 1
+    limits: Limits = field(default_factory=Limits)
+    truth: Truth | None = None
+    watch: Watch = lambda *_: None
+    stop: Callable[[], str | None] = lambda: None
+    patient: bool = True
+    resume: Callable[[Entry], None] = lambda entry: None
+
+    def __post_init__(self) -> None:
+        if self.n_workers < 1:
+            raise ValueError(f"n_workers must be at least 1, got {self.n_workers}")
+        self.began = time.monotonic() - self.notebook.elapsed
+        self.queue = self.notebook.pending()  # left by an interruption, or wanted by the caller
         self.left_over = {entry.id for entry in self.queue}
         self.running: dict[Future[Outcome], tuple[Entry, float]] = {}
-        self.ended: dict[Future[Outcome], float] = {}  # when, though we may have been thinking
+        self.ended: dict[Future[Outcome], float] = {}  # when, even if we were busy choosing
         self.spent: list[float] = []  # seconds of the evaluations so far
         self.ready: Entry | None = None  # chosen, and not started
         self.closing: str | None = None  # why nothing new is started
 
     def elapsed(self) -> float:
         """Seconds for which the study has been run, in all sessions."""
-        return round(self.before + time.monotonic() - self.began, 3)
+        return round(time.monotonic() - self.began, 3)
 
     def run(self) -> str:
         """Why nothing is started any more, when all that was started has ended."""
         try:
-            while True:
-                self._fill()
-                if not self.running:
-                    break
+            self._fill()
+            while self.running:
                 self._collect()
+                self._fill()
         except _Abandoned as end:
             self.closing = str(end)
             for future in self.running:
@@ -123,10 +119,14 @@ class Loop:
                 self._choose()
 
     def _check(self) -> None:
-        """Close if there is a reason to; whether a further evaluation is worth it is not asked."""
-        self._close(replace(self.limits.quick, budget=None).reached(self.notebook, self.elapsed()))
-        if not self._spent() and self.stop is not None:
+        """Close if there is a reason to, other than what the model says about going on."""
+        self._close(self._reached(replace(self.limits, tolerance=None)))
+        if not self._spent():
             self._close(self.stop())
+
+    def _reached(self, limits: Limits) -> str | None:
+        """Which of the limits is reached; the budget is counted by ``_spent``."""
+        return replace(limits, budget=None).reached(self.notebook, self.elapsed())
 
     def _close(self, reason: str | None) -> None:
         """Start nothing new, if there is a reason; and wait for nothing, if we are not patient."""
@@ -142,7 +142,7 @@ class Loop:
         return self.closing is not None
 
     def _begun(self) -> int:
-        """Evaluations chosen in total, whatever has come of them; those left over apart."""
+        """Evaluations chosen in total, whatever their outcome; without those still queued."""
         waiting = {entry.id for entry in self.queue}
         return sum(
             entry.state != "forgotten" and entry.source != GIVEN and entry.id not in waiting
@@ -152,26 +152,20 @@ class Loop:
     def _choose(self) -> None:
         """The next point, pending in the notebook; or the reason why there is none."""
         if not self._spent() and self.limits.tolerance is not None and not self.queue:
-            whole = replace(self.limits, budget=None)
-            self._close(whole.reached(self.notebook, self.elapsed()))
+            self._close(self._reached(self.limits))
         if self.closing is not None:
             return
         if self.queue:
             self.ready = self.queue.pop(0)
-            if self.resume is not None:
-                self.resume(self.ready)
+            self.resume(self.ready)
             return
+        study, more = self.notebook.study, {}
+        if self.truth is not None and len(study.y) >= study.n_initial:
+            more = recommended(self.notebook, self.truth)
         try:
-            self.ready = self.notebook.ask(**self._recommended())
+            self.ready = self.notebook.ask(**more)
         except Exhausted as end:
             self.closing = str(end)
-
-    def _recommended(self) -> dict[str, Any]:
-        """What is recommended before the next point is chosen, where its worth can be known."""
-        study = self.notebook.study
-        if self.truth is None or len(study.y) < study.n_initial:
-            return {}
-        return recommended(self.notebook, self.truth)
 
     def _start(self) -> None:
         if self.ready is None:
@@ -200,8 +194,7 @@ class Loop:
             outcome = outcome_of(future, self.spent[-1])
             self._record(entry, outcome)
             del self.running[future]
-            if self.watch is not None:
-                self.watch(self.notebook, entry, outcome)
+            self.watch(self.notebook, entry, outcome)
         if not done and not self.patient:
             self._check()
 
@@ -218,17 +211,17 @@ class Loop:
             self.notebook.told(entry, outcome.value, **f, **more)
 
     def _hurried(self) -> bool:
-        """Whether choosing takes so long, beside evaluating, that it is worth doing early.
+        """Whether choosing takes so long, compared with evaluating, that it is worth doing early.
 
         A point chosen early lacks the value that sets its worker free.
         """
         key, rows = "suggestion_seconds", reversed(self.notebook.rows)
         seconds: dict[str, float] = next((row[key] for row in rows if key in row), {})
-        thinking = sum(seconds.get(part, 0.0) for part in ("mcmc", "search"))
-        return bool(self.spent) and thinking > NEGLIGIBLE * median(self.spent)
+        choosing = sum(seconds.get(part, 0.0) for part in ("mcmc", "search"))
+        return bool(self.spent) and choosing > NEGLIGIBLE * median(self.spent)
 
     def _save_what_finished(self) -> None:
-        """At an interruption: end the programs, and keep the values that have still come."""
+        """At an interruption: end the programs, and keep the values that still arrive."""
         end_all()
         left = [future for future in self.running if not future.cancel()]
         _, busy = wait(left, timeout=GRACE)
@@ -238,7 +231,7 @@ class Loop:
         for future in left:
             entry, _ = self.running[future]
             if entry.id not in waited_for or not (self.patient or future.done()):
-                continue  # recorded, and interrupted before it was struck off
+                continue  # recorded, and interrupted before it was removed from ``running``
             try:
                 outcome = future.result()
             except (Exception, KeyboardInterrupt):  # noqa: BLE001, S112 - it stays pending
@@ -248,21 +241,21 @@ class Loop:
 
 
 def recommended(notebook: Notebook, truth: Truth | None = None) -> dict[str, Any]:
-    """What is recommended now, as a row has it; with the true value where that can be known."""
+    """What is recommended now, as a row has it; with the noise-free value where it is known."""
     found = recommend(notebook)
     more = {} if truth is None else {"f": truth(found.point)}
     return {"recommended": asdict(found) | more}
 
 
 def outcome_of(future: Future[Outcome], seconds: float) -> Outcome:
-    """What an evaluation came to; a worker that died is a failure like any other."""
+    """The outcome of an evaluation; a worker that died is a failure like any other."""
     try:
         return future.result()
     except CancelledError:
         return Outcome(None, "cancelled", seconds)
     except Exception as error:
         if isinstance(error, OSError) and not type(error).__module__.startswith("distributed"):
-            raise  # a full disk, say: no fault of the evaluation
+            raise  # a full disk, for example: not the fault of the evaluation
         return Outcome(None, f"its worker failed: {described(error)}", seconds)
 
 

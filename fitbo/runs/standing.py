@@ -40,37 +40,32 @@ def recommend(notebook: Notebook) -> Recommended:
 
 def summarise(notebook: Notebook, stopped: str | None = None) -> Summary:
     """How the study stands; a recommendation needs two values."""
-    entries = list(notebook.entries.values())
-    told = [entry for entry in entries if entry.state == "told"]
+    told = [entry for entry in notebook.entries.values() if entry.state == "told"]
     known = len(told) > 1
-    eta = _consulted(notebook).eta_quantiles((0.05, 0.5, 0.95)).tolist() if known else None
     return Summary(
         told=len(told),
-        failed=sum(entry.state == "failed" for entry in entries),
-        pending=tuple(entry for entry in entries if entry.state == "pending"),
+        failed=sum(entry.state == "failed" for entry in notebook.entries.values()),
+        pending=tuple(notebook.pending()),
         best=min(told, key=lambda entry: entry.value or 0.0, default=None),
         recommended=recommend(notebook) if known else None,
-        eta=None if eta is None else tuple(eta),
+        eta=tuple(_consulted(notebook).eta_quantiles().tolist()) if known else None,
         stopped=stopped or notebook.stopped,
     )
 
 
 def status(notebook: Notebook) -> Summary:
-    """The same of a study that nobody runs: also why it should go no further, if so."""
-    config = notebook.config
-    reason = None
+    """How a study stands that is not being run: also why it should go no further, if so."""
+    config, reason = notebook.config, None
     if config is not None and not notebook.pending():
         reason = limits_of(config.campaign).reached(notebook, notebook.elapsed)
     return summarise(notebook, reason)
 
 
 def _consulted(notebook: Notebook) -> Study:
-    """The study to ask what it believes.
+    """The study whose posterior is consulted.
 
-    In the initial design a copy: the next fit would start from one that no suggestion needs, and
-    so be another than that of a study that was never consulted.
+    In the initial design it is a copy: its fit is one that no suggestion needs, and if the next fit
+    started from it, that would differ from the fit of a study that was never consulted.
     """
     study = notebook.warm()
-    if len(notebook.outcomes) < study.n_initial:
-        return replace(study, seconds={})
-    return study
+    return replace(study, seconds={}) if len(notebook.outcomes) < study.n_initial else study

@@ -2,12 +2,12 @@
 
     run(config)     its notebook, as it is then
 
-Each outcome is on the disk before the next evaluation begins. What was asked for and not finished
-when the last run ended is evaluated first, and the journal says so. Sequentially a study that was
-interrupted asks for the same points as one that was not; in parallel no finished one is lost.
+Each outcome is on the disk before the next evaluation begins. Evaluations that were unfinished when
+the last run ended come first, and the journal says so. Run sequentially, a study that was
+interrupted asks for the same points as one that was not; in parallel no finished value is lost.
 
-Evaluations run inline, from threads, or on a Dask cluster. A program has a process of its own
-anyway; with ``processes`` a Python function has one too, so that its death is one failure.
+Evaluations run inline, from threads, or on a Dask cluster. A program has its own process in any
+case; with ``processes`` a Python function has one too, so that its death is one failure.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import chdir, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +32,15 @@ from fitbo.objectives.outcome import ending
 from fitbo.records.events import Entry, Point
 from fitbo.records.notebook import Notebook, open_notebook
 from fitbo.runs.limits import limits_of
-from fitbo.runs.loop import Loop, Submit, Truth, Watch, inline, recommended
+from fitbo.runs.loop import Loop, Truth, Watch, inline, recommended
 from fitbo.study import Study
 
 PATIENCE = 10.0  # seconds to wait for an ask or a tell that is writing the journal
-# Apart from the purposes of a study: of a test function's noise, and of an evaluation's own seed.
+# Apart from the purposes of a study: for a test function's noise, and for an evaluation's own seed.
 NOISE_STREAM, SEED_STREAM = 100, 200
 
 Callback = Callable[[Study], bool | None]
-Job = tuple[Callable[..., Outcome], tuple[Any, ...]]
+Job = Callable[[], Outcome]
 
 
 def run(
@@ -54,7 +55,7 @@ def run(
 
     callback   called with the study after each outcome; a true result ends the study
     watch      called with the notebook, the entry and its outcome, for a display
-    stop       asked before each evaluation; if true, the run ends as if it had been interrupted
+    stop       called before each evaluation; if true, the run ends as if it were interrupted
     patience   seconds to wait for another process that writes the journal
     """
     # The function may change the working directory: from here on nothing depends on it.
@@ -80,13 +81,14 @@ def run(
 
     ending.clear()
     with (
-        _same_directory(),
+        chdir("."),  # afterwards the working directory is the one before
         open_notebook(config, running=config.campaign.single, patience=patience) as notebook,
         _place(config.evaluations) as (executor, workers),
     ):
+        here = inline(lambda entry: job(entry)())
         loop = Loop(
             notebook,
-            _submit(executor, job),
+            (lambda entry: executor.submit(job(entry))) if executor is not None else here,
             n_workers=workers,
             limits=limits_of(config.campaign),
             truth=truth,
@@ -110,21 +112,22 @@ def run(
 
 def _prepared(config: StudyConfig) -> tuple[Callable[[Entry], Job], Truth | None]:
     """What evaluates an entry, and the noise-free value of a point where it is known."""
-    if config.problem.black_box:
-        objective = build_objective(config.problem)
-        if config.evaluations.kind == "processes" and isinstance(objective, PythonObjective):
-            objective = replace(objective, isolate=True)
+    if not config.problem.black_box:
 
-        def evaluation(entry: Entry) -> Job:
-            seed, scratch = seed_of(config.seed, entry.id), str(_scratch(config, entry))
-            return evaluate, (objective, entry.point, seed, scratch)
+        def truth(point: Point) -> float:
+            return build_problem(config.problem)(list(point.values()))
 
-        return evaluation, None
+        return lambda entry: partial(observe, config, entry), truth
 
-    def truth(point: Point) -> float:
-        return build_problem(config.problem)(list(point.values()))
+    objective = build_objective(config.problem)
+    if config.evaluations.kind == "processes" and isinstance(objective, PythonObjective):
+        objective = replace(objective, isolate=True)
 
-    return lambda entry: (observe, (config, entry)), truth
+    def evaluation(entry: Entry) -> Job:
+        seed, scratch = seed_of(config.seed, entry.id), str(_scratch(config, entry))
+        return partial(evaluate, objective, entry.point, seed, scratch)
+
+    return evaluation, None
 
 
 def observe(config: StudyConfig, entry: Entry) -> Outcome:
@@ -145,27 +148,6 @@ def _scratch(config: StudyConfig, entry: Entry) -> Path:
     return config.scratch / f"{entry.id:04d}"
 
 
-def _submit(executor: Executor | None, job: Callable[[Entry], Job]) -> Submit:
-    if executor is None:
-        return inline(lambda entry: job(entry)[0](*job(entry)[1]))
-
-    def submit(entry: Entry) -> Future[Outcome]:
-        function, arguments = job(entry)
-        return executor.submit(function, *arguments)
-
-    return submit
-
-
-@contextmanager
-def _same_directory() -> Iterator[None]:
-    """The working directory afterwards is the one before."""
-    before = Path.cwd()
-    try:
-        yield
-    finally:
-        os.chdir(before)
-
-
 @contextmanager
 def _place(config: ExecutorConfig) -> Iterator[tuple[Executor | None, int]]:
     """What evaluates, None for inline, and how many at a time."""
@@ -175,7 +157,7 @@ def _place(config: ExecutorConfig) -> Iterator[tuple[Executor | None, int]]:
     elif config.kind == "dask":
         from fitbo.runs.executors import open_executor
 
-        own = config.workers if config.address is None else None  # a cluster has its workers
+        own = config.workers if config.address is None else None  # a cluster has its own workers
         with open_executor(replace(config, workers=own), workers) as (executor, _):
             yield executor, workers
     else:
@@ -183,5 +165,5 @@ def _place(config: ExecutorConfig) -> Iterator[tuple[Executor | None, int]]:
         try:
             yield threads, workers
         finally:
-            # On the way out by an exception, whatever is still running was given up.
+            # After an exception, evaluations still running were given up.
             threads.shutdown(wait=False, cancel_futures=True)

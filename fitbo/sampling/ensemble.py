@@ -95,10 +95,17 @@ class Diagnostics:
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Walkers ``log_theta`` (W, P) and their ``log_density`` (W,): a start for the next call."""
+    """Walkers ``log_theta`` (W, P) and their ``log_density`` (W,): where the next call starts.
+
+    Who keeps one for later may note the number of values ``n`` that its density was given, the
+    ``samples`` (M, P) drawn with it, and their diagnostics.
+    """
 
     log_theta: Array
     log_density: Array
+    n: int = 0
+    samples: Array | None = None
+    diagnostics: Diagnostics | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ within a block (``kernel.x_gradient``), so what leaves it is (T, K, B, d).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from fitbo.checks import assign
 from fitbo.mixture import Array
-from fitbo.surrogate.gp import blocks
+from fitbo.surrogate.gp import blocks, times_inverse
 from fitbo.surrogate.hyperparameters import Hyperparameters, Prior, default_prior
 from fitbo.surrogate.kernel import (
     named_kernel,
@@ -47,14 +47,17 @@ class DataCovariance(Covariance):
     is half of the cost of a likelihood, and a Cholesky reads no other part.
     """
 
-    _table: Array = field(init=False, repr=False)
-    _rows: np.ndarray = field(init=False, repr=False)
-    _columns: np.ndarray = field(init=False, repr=False)
-
     def __post_init__(self) -> None:
-        rows, columns = np.tril_indices(len(self.X), -1)
-        table = np.ascontiguousarray(((self.X[rows] - self.X[columns]) ** 2).T)
-        assign(self, kernel=named_kernel(self.kernel), _table=table, _rows=rows, _columns=columns)
+        assign(self, kernel=named_kernel(self.kernel))
+
+    @cached_property
+    def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.tril_indices(len(self.X), -1)
+
+    @cached_property
+    def _table(self) -> Array:
+        rows, columns = self._pairs
+        return np.ascontiguousarray(((self.X[rows] - self.X[columns]) ** 2).T)
 
     def default_prior(self) -> Prior:
         return default_prior(self.X.shape[1], self.kernel.n_shares)
@@ -69,8 +72,32 @@ class DataCovariance(Covariance):
         k *= s2
         k += MEAN_VARIANCE
         flat = K.reshape(M, -1)
-        flat[:, self._rows * side + self._columns] = k
+        flat[:, self._pairs[0] * side + self._pairs[1]] = k
         flat[:, : n * side : side + 1] = noise + (s2 * (1 + NUGGET) + MEAN_VARIANCE)
+
+    @property
+    def noise_column(self) -> int:
+        return self.X.shape[1] + 1
+
+    def gradient(self, theta: Hyperparameters, G: Array) -> Array:
+        """With r2_i = (x_i - x'_i)^2/l_i^2 and R the kernel without its additive part,
+
+        dk/d log l_i = -2 s^2 (slope + parts_i) r2_i,   dk/d log s^2 = s^2 rho,
+        dk/d log odds = s^2 (1 - w)(rho - R).
+        """
+        (M, d), s2 = theta.lengthscales.shape, theta.signal_variance
+        pairs = 2 * G[:, *self._pairs]
+        rho, slope, parts = self.kernel.correlation_and_slopes(theta, self._table)
+        slopes = np.zeros((M, d + 3 + self.kernel.n_shares))
+        slopes[:, :d] = (pairs * slope) @ self._table.T
+        if parts is not None:
+            slopes[:, :d] += np.einsum("mn,mdn,dn->md", pairs, parts, self._table, optimize=True)
+            whole = self.kernel.whole.value(theta.precisions @ self._table)
+            slopes[:, d + 3] = s2 * (1 - theta.share) * np.vecdot(pairs, rho - whole)
+        slopes[:, :d] *= -2 * theta.precisions * s2[:, None]
+        diagonal = np.einsum("mii->m", G)
+        slopes[:, d] = s2 * (np.vecdot(pairs, rho) + (1 + NUGGET) * diagonal)
+        return slopes
 
 
 class LogPosterior(Posterior):
@@ -112,7 +139,7 @@ class Surrogate(Parabola):
                 at = precisions[js], X[rows]
                 for k in range(K):
                     dm[js, k, rows] = x_gradient(slope, *at, self._weighted_data[js, k])
-                solved = A @ self.inverse_factor[js]
+                solved = times_inverse(A, self.inverse_factor[js], transposed=True)
                 dv[js, rows] = x_gradient(solved * slope, *at, bordered)
                 if parts is not None:
                     parts *= theta.signal_variance[:, None, None]
@@ -131,7 +158,7 @@ class Surrogate(Parabola):
         k = rho.reshape(len(alpha), -1, alpha.shape[2])
         k *= s2[:, :, None]
         k += MEAN_VARIANCE
-        A = k @ self.inverse_factor[js].swapaxes(1, 2)
+        A = times_inverse(k, self.inverse_factor[js])
         return alpha @ k.swapaxes(1, 2), s2 + MEAN_VARIANCE - np.vecdot(A, A), A
 
 

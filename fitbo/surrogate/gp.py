@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from fitbo.mixture import LOG_2PI, Array
 
 JITTERS = tuple(10.0**power for power in range(-12, 1))
 LIKELIHOOD_JITTER = 1e-6  # beyond it K is no longer what the sampler asked about: its density is 0
+FEW = 32  # rows, up to which a product is bound by memory
 BORDER = 1e300  # exceeds any quadratic form a likelihood could survive
 
 
@@ -112,3 +113,29 @@ def inverse_factor(K: Array) -> tuple[Array, Array]:
     for j, lower in enumerate(L):
         out[j] = lapack.dtrtri(lower.T, lower=0)[0].T
     return out, jitter
+
+
+def times_inverse(rows: Array, factor: Array, transposed: bool = False) -> Array:
+    """rows L^-T for each sample, or rows L^-1 if ``transposed``: (M, B, n), (M, n, n) -> (M, B, n).
+
+    A loop, because numpy's stacked product does not know that L^-1 is triangular, which saves half
+    of the multiplications; for few rows reading L^-1 is the cost, and the stacked product reads on.
+    """
+    if rows.shape[1] < FEW:
+        return rows @ (factor if transposed else factor.swapaxes(1, 2))
+    out = np.empty(rows.shape)
+    for j, (each, inverse) in enumerate(zip(rows, factor, strict=True)):
+        # In LAPACK's order: the transposes are views, and L^-1 is seen as an upper triangle.
+        out[j] = blas.dtrmm(1.0, inverse.T, each.T, lower=0, trans_a=not transposed).T
+    return out
+
+
+def inverse_of(K: Array) -> tuple[float, Array]:
+    """log det K and K^-1 (n, n) of one matrix of which the lower triangle is read; NaN if none."""
+    factor, failed = lapack.dpotrf(K, lower=1)
+    if failed or not np.isfinite(factor[-1, -1]):
+        return np.nan, factor
+    log_det = 2 * float(np.log(np.diagonal(factor)).sum())
+    lower, _ = lapack.dpotri(factor, lower=1)
+    lower = np.tril(lower)
+    return log_det, lower + np.tril(lower, -1).T

@@ -5,6 +5,7 @@ eta             (M,)       the minimum, by theta
 theta           (T,)       the hyperparameters
 inverse_factor  (T, n, n)  L^-1, L L^T the covariance of the warped data
 alpha           (T, K, n)  (L L^T)^-1 g, g the data as each eta warps them
+weights         (T,)       of the thetas, where they have been weighted since they were drawn
 jitter          (T,)       what each theta's covariance needed to be factorised
 """
 
@@ -75,6 +76,9 @@ class Parabola(ABC):
     rule: Rule
     inverse_factor: Array = field(repr=False)
     alpha: Array = field(repr=False)
+    weights: Array | None = None  # of the thetas, (T,); None: equal
+    own_eta: Array | None = None  # of each theta when it was drawn, and its log-weight since,
+    log_weights: Array | None = None  # the prior of eta apart: for ``border``
 
     def __post_init__(self) -> None:
         one_of("rule", self.rule, get_args(Rule))
@@ -116,7 +120,15 @@ class Parabola(ABC):
         """The surrogate of some of the thetas only, with all their etas."""
         per_theta = ("theta", "jitter", "inverse_factor", "alpha")
         part = {name: getattr(self, name)[thetas] for name in per_theta}
+        if self.weights is not None:
+            chosen = self.weights[thetas]
+            part["weights"] = chosen / chosen.sum() if chosen.sum() > 0 else None
         return replace(self, eta=self.eta.reshape(-1, self.etas)[thetas].ravel(), **part)
+
+    @property
+    def sample_weights(self) -> Array | None:
+        """The weights of the M samples, those of a theta being equal; None if all are."""
+        return None if self.weights is None else np.repeat(self.weights / self.etas, self.etas)
 
     @property
     def X_data(self) -> Array:
@@ -158,7 +170,7 @@ class Parabola(ABC):
     def predict(self, X: ArrayLike, noise: bool = False) -> Mixture:
         """The mixture over the samples of f, or of y with ``noise``, at X (B, d): shape (B, M)."""
         latent = self._latent(points(X, self.X_data.shape[1]), gradient=False)
-        return Mixture(*self._moments(latent, noise))
+        return Mixture(*self._moments(latent, noise), self.sample_weights)
 
     def value_and_grad(
         self, X: ArrayLike, functional: Functional, noise: bool = True
@@ -174,7 +186,8 @@ class Parabola(ABC):
         for rows in blocks(len(X), BLOCK // (self.n_samples * X.shape[1])):
             latent = self._latent(X[rows], gradient=True)
             means, variances = self._moments(latent, noise)
-            values[rows], by_mean, by_variance = functional(Mixture(means, variances))
+            mixture = Mixture(means, variances, self.sample_weights)
+            values[rows], by_mean, by_variance = functional(mixture)
             by_variance = np.where(variances > VARIANCE_FLOOR, by_variance, 0.0)
             by_m, by_v = moments_vjp(self.rule, latent.m, latent.v, by_mean, by_variance)
             gradient[rows] = np.einsum("bm,bmd->bd", by_m, latent.dm)

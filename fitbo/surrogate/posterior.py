@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fitbo.checks import assign, finite
-from fitbo.mixture import Array
-from fitbo.surrogate.gp import BORDER, blocks, log_likelihood
+from fitbo.mixture import LOG_2PI, Array
+from fitbo.surrogate.gp import BORDER, blocks, inverse_of, log_likelihood
 from fitbo.surrogate.hyperparameters import Prior, Theta, as_samples, inside_support
 from fitbo.surrogate.standardise import observations
 from fitbo.surrogate.warp import log_jacobian, noise_in_g, warp
@@ -31,6 +31,11 @@ class Covariance(ABC):
 
     X: Array
     kernel: Any  # what a subclass makes of the name or kernel that it is given
+
+    @property
+    def noise_column(self) -> int:
+        """Where log noise is in ``log_theta``; log gap follows it."""
+        raise NotImplementedError
 
     @abstractmethod
     def default_prior(self) -> Prior:
@@ -46,6 +51,10 @@ class Covariance(ABC):
 
         noise (M, n): the variance of each observation in g.
         """
+
+    def gradient(self, theta: Any, G: Array) -> Array:
+        """sum_ab G_ab dK_ab/d log_theta, G (M, n, n) symmetric, noise and gap left 0: (M, P)."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +117,52 @@ class Posterior:
             K[:, n, n] = BORDER
             value[inside[rows]] = log_likelihood(K) + log_jacobian(g, excess)
         return value
+
+    def value_and_grad(self, log_theta: ArrayLike) -> tuple[Array, Array]:
+        """The log-density and its gradient, (W, P) -> (W,), (W, P); zero where it is -inf.
+
+        With A = K^-1 g and G = (A A^T - K^-1)/2,
+
+            d log p = sum_ab G_ab dK_ab - A.dg - sum_i dg_i/g_i + d log p(theta)
+        """
+        log_theta = as_samples(log_theta, self.n_parameters)
+        values, slopes = np.full(len(log_theta), -np.inf), np.zeros(log_theta.shape)
+        n, excess = len(self.y), self.y - self.y.min()
+        for j in np.flatnonzero(inside_support(log_theta)):
+            theta = self._covariance.unpack(log_theta[j : j + 1])
+            g = warp(excess, theta.gap)
+            K = np.empty((1, n, n))
+            self._covariance.fill(K, theta, noise_in_g(theta.noise_variance, g))
+            log_det, inverse = inverse_of(K[0])
+            if not np.isfinite(log_det):
+                continue
+            A = inverse @ g[0]
+            values[j] = -0.5 * (g[0] @ A + log_det + n * LOG_2PI) + log_jacobian(g, excess)[0]
+            values[j] += self._prior(log_theta[j : j + 1])[0]
+            G = 0.5 * (np.outer(A, A) - inverse)
+            slopes[j] = self._covariance.gradient(theta, G[None])[0]
+            by_noise, by_gap = warp_gradient(theta, g, excess, A, np.diagonal(G))
+            slopes[j, self._covariance.noise_column] += by_noise
+            slopes[j, self._covariance.noise_column + 1] += by_gap
+            slopes[j] -= (log_theta[j] - self._prior.location) / self._prior.scale**2
+        return values, slopes
+
+
+def warp_gradient(theta: Theta, g: Array, excess: Array, A: Array, G: Array) -> tuple[float, float]:
+    """The slopes of log p in log noise and log gap, for one theta; A and G, the diagonal, are (n,).
+
+    With e^2 = noise, the noise in g is e^2/(g^2 + 2e), so
+
+        d/d log noise = e^2 (g^2 + e)/(g^2 + 2e)^2,    d/dg = -2 g e^2/(g^2 + 2e)^2,
+
+    and dg/d log gap = gap/g.
+    """
+    e, gap, g = float(np.sqrt(theta.noise_variance[0])), float(theta.gap[0]), g[0]
+    wide = (g * g + 2 * e) ** 2
+    by_g = -A - 2 * g * e * e / wide * G - 1 / g
+    equals = np.count_nonzero(excess == 0) - 1  # of the lowest value, which count once
+    by_gap = float((by_g * gap / g).sum()) + equals * gap / float(g.min()) ** 2
+    return float((G * e * e * (g * g + e) / wide).sum()), by_gap
 
 
 def dataset(X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:

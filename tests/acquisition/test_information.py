@@ -88,5 +88,5 @@ def test_a_mixture_that_is_not_made_of_thetas_is_refused() -> None:
 
 
 def test_several_eta_for_each_theta_must_weigh_the_same() -> None:
-    with pytest.raises(ValueError, match="the weights must be equal"):
+    with pytest.raises(ValueError, match="must have equal weights"):
         InformationGain("mm", 2)(Mixture([0.0, 1.0, 2.0, 5.0], np.ones(4), [1.0, 0.0, 0.0, 0.0]))

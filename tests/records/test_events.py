@@ -35,7 +35,7 @@ def test_a_correction_is_the_outcome_in_the_place_of_the_one_before() -> None:
     one, two = entries_of([*ASKED, TOLD, FAILED, TO_VALUE, TO_FAILURE]).values()
     assert (one.state, one.value, one.reason, one.seconds) == ("failed", None, "spilt", 3.0)
     assert (two.state, two.value, two.reason) == ("told", 7.0, None)
-    assert (one.order, two.order) == (0, 1)
+    assert (one.order, two.order) == (2, 3)  # the rows of their first outcomes
 
 
 def test_what_is_withdrawn_is_no_outcome() -> None:

@@ -66,10 +66,8 @@ def test_both_kinds_are_exported(folder: Path, capsys: pytest.CaptureFixture[str
     assert first.startswith("1,")
 
 
-def test_a_study_goes_on_from_it_to_the_same_point(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Version 0.1 asked for this eighth point."""
+def test_a_study_goes_on_from_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To about the point that version 0.1 asked for: another sampler of the same posterior."""
     monkeypatch.chdir(folder.parent)
     config = load_study(folder / "lab.yaml")
     assert read_notebook(config).entries[3].value == 42.0
@@ -80,6 +78,6 @@ def test_a_study_goes_on_from_it_to_the_same_point(
     asked = (KEPT / "lab.csv").read_text().splitlines()[-1].split(",")
     assert entry.point["n"] == int(asked[2])
     assert entry.point["c"] == asked[3]
-    assert entry.point["a"] == pytest.approx(float(asked[1]), rel=1e-6)  # made on another machine
+    assert entry.point["a"] == pytest.approx(float(asked[1]), abs=0.02)
     assert config.journal.read_bytes().startswith(before)
     assert read(config.journal).rows[-1]["event"] == "asked"

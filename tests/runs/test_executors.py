@@ -59,7 +59,7 @@ def run_grid(
 
 
 class Killer:
-    """Kills, once, the worker that is in the midst of a study."""
+    """Kills, once, the worker that is in the middle of a study."""
 
     def __init__(self, of: Campaign) -> None:
         self.paths, self.budget = [task.journal for task in of.studies()], of.budget

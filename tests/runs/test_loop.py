@@ -314,7 +314,7 @@ def test_the_time_limit_does_not_wait_for_what_hangs() -> None:
     gate, over = threading.Event(), []
 
     def hang(x: np.ndarray) -> float:
-        over.append(gate.wait(20))  # for ever, as far as the search is concerned
+        over.append(gate.wait(20))  # forever, as far as the search is concerned
         return 0.0
 
     with ThreadPoolExecutor(2) as pool:

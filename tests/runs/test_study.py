@@ -316,7 +316,7 @@ def test_a_kill_loses_nothing_and_repeats_only_what_was_under_way(
 
 
 def test_threads_evaluate_at_the_same_time(tmp_path: Path) -> None:
-    """Each run waits until another has begun: one at a time they would wait for ever."""
+    """Each run waits until another has begun: one at a time they would wait forever."""
     script = (
         "touch {}/$1; i=0; while [ $(ls {} | wc -l) -lt 2 ]; do sleep 0.05; "
         "i=$((i+1)); [ $i -lt 200 ] || exit 1; done; echo $1"

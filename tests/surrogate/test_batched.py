@@ -260,3 +260,30 @@ def test_bad_candidates_and_priors_are_named(problem):
         surrogate.predict(np.zeros((2, 2)))
     with pytest.raises(ValueError, match="prior must have 6 entries"):
         LogPosterior(problem.X, problem.y, prior=LogPosterior([[0.0]], [0.0])._prior)
+
+
+@pytest.mark.parametrize("kernel", ["additive", "matern52", "matern32", "rbf"])
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_gradient_of_the_log_posterior_by_differences(kernel: str, ties: bool) -> None:
+    rng = np.random.default_rng(8)
+    X, y = rng.random((25, 3)), rng.standard_normal(25)
+    if ties:
+        y[[2, 7]] = y.min()
+    density = LogPosterior(X, y, kernel=kernel)
+    where = density._prior.location + 0.7 * rng.standard_normal((4, density.n_parameters))
+    where[:, 4] = -3.0  # noise enough for differences to be accurate
+    values, slopes = density.value_and_grad(where)
+    np.testing.assert_allclose(values, density(where), rtol=1e-9, atol=1e-6)
+    for i in range(density.n_parameters):
+        step = np.zeros(density.n_parameters)
+        step[i] = 1e-5
+        numeric = (density(where + step) - density(where - step)) / 2e-5
+        np.testing.assert_allclose(slopes[:, i], numeric, rtol=1e-4, atol=1e-3)
+
+
+def test_beyond_the_support_there_is_no_gradient() -> None:
+    rng = np.random.default_rng(9)
+    density = LogPosterior(rng.random((6, 2)), rng.standard_normal(6))
+    values, slopes = density.value_and_grad(np.full((1, density.n_parameters), 100.0))
+    assert values[0] == -np.inf
+    assert not slopes.any()

@@ -1,0 +1,92 @@
+"""More data for a surrogate whose hyperparameters stay: its factors are bordered, not made anew.
+
+    c  (T, n)  covariances of a new point with the n data,  a = L^-1 c
+    r  (T,)    the standard deviation of its g given the data, noise included: r^2 = k - |a|^2
+
+    [ L    0 ]^-1   [  L^-1           0   ]
+    [ a^T  r ]    = [ -a^T L^-1 / r   1/r ]
+
+costs n^2 for each theta where a factorisation costs n^3. The data's own etas stay as well, so the
+old g do not change, and the likelihood of theta gains the density of the new value,
+
+    log p(y_new | y, theta) = -z^2/2 - log r - log g_new + const,   z = (g_new - a.L^-1 g)/r,
+
+by which its weight is multiplied: -inf where a new value lies below theta's eta. The prior is
+stated for the gap y_min - eta, so a new minimum changes it too: log p(log gap) - log gap is the
+density of eta. Data are added one by one, and nothing is rounded twice, so that the result is the
+same to the last bit however they came.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from fitbo.mixture import Array
+from fitbo.surrogate.batched import DataCovariance, Surrogate
+from fitbo.surrogate.etas import gap_quantiles, weights_of
+from fitbo.surrogate.hyperparameters import GAP
+from fitbo.surrogate.kernel import squared_differences
+from fitbo.surrogate.warp import MEAN_VARIANCE, NUGGET, noise_in_g
+
+LEAST = 1e-12  # share of its variance that a datum keeps, however near it is to another
+
+
+def extended(surrogate: Surrogate, X: Array, y: Array) -> Surrogate:
+    """The surrogate with k more data at X (k, d), and the weights that they leave to its thetas.
+
+    y (n + k,): all values, on the scale of the first n.
+    """
+    n, theta, kernel = len(y) - len(X), surrogate.theta, surrogate.covariance.kernel
+    own_eta, log_weights = surrogate.own_eta, surrogate.log_weights
+    if own_eta is None or log_weights is None:
+        own_eta, log_weights = y[:n].min() - theta.gap, -_prior_of_eta(theta.gap)
+    excess, lowest = y - y.min(), y.min()
+    gap = lowest - own_eta
+    alive = gap > 0
+    gap = np.where(alive, gap, np.median(gap[alive]) if alive.any() else 1.0)
+    # Of each theta's own eta, and not by way of the gap, which another minimum would round anew.
+    g = np.sqrt(2 * np.maximum(y - own_eta[:, None], np.finfo(np.float64).tiny))
+    noise, points = noise_in_g(theta.noise_variance, g), np.concatenate([surrogate.X_data, X])
+    factor = np.zeros((len(gap), len(y), len(y)))
+    factor[:, :n, :n] = surrogate.inverse_factor
+    s2 = theta.signal_variance
+    for m in range(n, len(y)):
+        c = kernel.correlation(theta, squared_differences(points[m : m + 1], points[:m]))
+        c = s2[:, None] * c + MEAN_VARIANCE
+        inverse = factor[:, :m, :m]
+        a = np.einsum("tij,tj->ti", inverse, c, optimize=True)
+        own = s2 * (1 + NUGGET) + MEAN_VARIANCE + noise[:, m]
+        r = np.sqrt(np.maximum(own - np.vecdot(a, a), LEAST * own))
+        factor[:, m, :m] = -(a[:, None, :] @ inverse)[:, 0] / r[:, None]
+        factor[:, m, m] = 1 / r
+        z = np.vecdot(factor[:, m, : m + 1], g[:, : m + 1])
+        log_weights = log_weights - 0.5 * z * z - np.log(r) - np.log(g[:, m])
+    gaps = gap_quantiles(factor, excess, gap, surrogate.etas)
+    return replace(
+        surrogate,
+        covariance=DataCovariance(points, kernel),
+        theta=replace(theta, gap=gap),
+        eta=lowest - gaps.ravel(),
+        inverse_factor=factor,
+        alpha=weights_of(factor, excess, gaps),
+        weights=_normalised(np.where(alive, log_weights + _prior_of_eta(gap), -np.inf)),
+        own_eta=own_eta,
+        log_weights=log_weights,
+    )
+
+
+def _normalised(log_weights: Array) -> Array:
+    """Weights that sum to one; all of it to the first where nothing is left."""
+    top = np.nanmax(log_weights)
+    if not np.isfinite(top):
+        return np.eye(1, len(log_weights))[0]
+    weights = np.exp(np.nan_to_num(log_weights, nan=-np.inf) - top)
+    return np.asarray(weights / weights.sum())
+
+
+def _prior_of_eta(gap: Array) -> Array:
+    """The log prior density of eta = y_min - gap, but for a constant, (T,)."""
+    location, scale = GAP
+    return -0.5 * ((np.log(gap) - location) / scale) ** 2 - np.log(gap)
