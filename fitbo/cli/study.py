@@ -28,6 +28,7 @@ from fitbo.runs import standing
 from fitbo.space import Exhausted
 
 # Seconds to wait for another process; longest where a value that somebody measured is at stake.
+ATTEMPTS = 4  # at an answer while others write
 PATIENCE = {"ask": 30.0, "tell": 60.0, "import": 30.0}
 
 
@@ -37,14 +38,25 @@ def ask(options: Namespace, console: Console, errors: Console) -> int:
     if options.n < 1:
         raise ValueError(f"-n must be at least 1, got {options.n}")
     asked, code = list[Entry](), OK
-    with _opened(study, "ask", options, errors) as notebook:
-        try:
-            for _ in range(options.n):
-                asked.append(notebook.ask("ask"))
-        except Exhausted as error:
-            say(errors, str(error))
-            code = FAILED
-        begun = sum(entry.state != "forgotten" for entry in notebook.entries.values())
+    # Thinking takes a while and the journal is locked for writing only: if somebody has told or
+    # asked meanwhile, think again, and the last time with the lock.
+    for left in reversed(range(ATTEMPTS)):
+        thought = read_notebook(study)
+        points, over = (_suggested(thought, options.n)) if left else ([], None)
+        with _opened(study, "ask", options, errors) as notebook:
+            same = notebook.rows == thought.rows
+            if left and not same:
+                continue
+            if left:
+                notebook.adopt(thought)
+            else:
+                points, over = _suggested(notebook, options.n)
+            asked = [notebook.ask("ask", x) for x in points]
+            begun = sum(entry.state != "forgotten" for entry in notebook.entries.values())
+            break
+    if over is not None:
+        say(errors, over)
+        code = FAILED
     if begun > study.campaign.budget:
         budget = study.campaign.budget
         say(errors, f"note: the budget is {budget}, and this is evaluation {begun}")
@@ -58,6 +70,17 @@ def ask(options: Namespace, console: Console, errors: Console) -> int:
         say(console, f"\nto tell: {command} --id {asked[0].id} --value Y")
         say(console, f"     or: {command} --set {point} --value Y")
     return code
+
+
+def _suggested(notebook: Notebook, n: int) -> tuple[list[Any], str | None]:
+    """The next n points of a study, and why there are not as many, if so."""
+    points: list[Any] = []
+    try:
+        for _ in range(n):
+            points.append(notebook.warm().ask(1)[0])
+    except Exhausted as error:
+        return points, str(error)
+    return points, None
 
 
 def tell(options: Namespace, console: Console, errors: Console) -> int:

@@ -93,7 +93,7 @@ class Writer(AbstractContextManager["Writer"]):
         running: bool = False,
     ) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.path = path
+        self.path, self._synced = path, True
         with ExitStack() as held:
             self._file = held.enter_context(_locked(path, patience, waiting))
             held.callback(_unlock, self._file.fileno())
@@ -124,7 +124,18 @@ class Writer(AbstractContextManager["Writer"]):
             self._file.seek(start)
             what = f"{error.strerror}, and not written was {data.decode().rstrip()}"
             raise OSError(error.errno, what, str(self.path)) from error
-        os.fsync(self._file.fileno())
+        if self._synced:
+            os.fsync(self._file.fileno())
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Lines that are on the disk when the block ends, and not one by one."""
+        self._synced = False
+        try:
+            yield
+        finally:
+            self._synced = True
+            os.fsync(self._file.fileno())
 
 
 def _locked(path: Path, patience: float, waiting: Callable[[], None]) -> BinaryIO:

@@ -84,9 +84,13 @@ class Notebook:
             self._cold = False
         return self.study
 
-    def ask(self, source: str = "run", **more: Any) -> Entry:
-        """A new point, on the disk when this returns."""
-        entry = self._new_entry(self.warm().ask(1)[0], source)
+    def adopt(self, other: Notebook) -> None:
+        """Take over the study of a notebook of the same rows, with what it has thought since."""
+        self.study, self._cold = other.study, False
+
+    def ask(self, source: str = "run", x: Any = None, **more: Any) -> Entry:
+        """A new point, or x that the study has chosen already; on the disk when this returns."""
+        entry = self._new_entry(self.warm().ask(1)[0] if x is None else x, source)
         self._append("asked", entry, source=source, **more, **self.fitted())
         return entry
 

@@ -13,6 +13,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -123,17 +124,19 @@ def take_in(notebook: Notebook, lines: Iterable[Line]) -> tuple[int, int]:
         if row.get("event") in ("told", "failed", "corrected"):
             known.setdefault(key(row["point"], row.get("value")), []).append(row["id"])
     new, seen = 0, set[int]()
-    for line in lines:
-        same = next((n for n in known.get(key(line.point, line.value), []) if n not in seen), None)
-        if same is not None:
-            seen.add(same)
-            continue
-        new += 1
-        entry = notebook.entry_of(line.point, "import")
-        if line.value is not None:
-            notebook.told(entry, line.value, source="import")
-        else:
-            notebook.failed(entry, line.reason or "failed", source="import")
+    with notebook.writer.together() if notebook.writer is not None else nullcontext():
+        for line in lines:
+            alike = known.get(key(line.point, line.value), [])
+            same = next((n for n in alike if n not in seen), None)
+            if same is not None:
+                seen.add(same)
+                continue
+            new += 1
+            entry = notebook.entry_of(line.point, "import")
+            if line.value is not None:
+                notebook.told(entry, line.value, source="import")
+            else:
+                notebook.failed(entry, line.reason or "failed", source="import")
     return new, len(seen)
 
 

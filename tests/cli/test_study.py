@@ -15,6 +15,7 @@ from fitbo.config.build import build_study
 from fitbo.records.journal import Writer
 from fitbo.records.notebook import read_notebook
 from fitbo.report.history import load as load_runs
+from fitbo.study import Study
 from tests.config.test_study import BLACK_BOXES
 from tests.studies import PYTHON, SPACE, load_study, points, rows, run, start, study
 
@@ -164,6 +165,44 @@ def test_tells_at_the_same_time_are_all_recorded(
         _, err = tell.communicate(timeout=60)
         assert (tell.returncode, err) == (0, "")
     assert sorted(row["value"] for row in rows(tmp_path, "told")) == [1, 2, 3, 4]
+
+
+def test_nobody_is_refused_while_ask_thinks(
+    lab: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock is for writing; what was told meanwhile is what the point is chosen by."""
+    told: list[int] = []
+    real = Study.ask
+
+    def interrupted(study: Study, n: int = 1) -> Any:
+        if not told:
+            point = ["a=0.5", "n=3", "c=red"]
+            told.append(main(["tell", str(lab), "--set", *point, "--value", "1"]))
+        return real(study, n)
+
+    monkeypatch.setattr(Study, "ask", interrupted)
+    does(capsys, "ask", lab, "-n", 2)
+    assert told == [0]
+    assert [row["event"] for row in rows(tmp_path)] == ["told", "asked", "asked"]
+    assert [row["id"] for row in rows(tmp_path)] == [1, 2, 3]
+
+
+def test_ask_ends_though_others_write_all_the_time(
+    lab: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the end it thinks with the lock, and who tells waits."""
+    real, said = Study.ask, []
+
+    def interrupted(study: Study, n: int = 1) -> Any:
+        point = [f"a=0.{len(said) + 1}", "n=3", "c=red"]
+        said.append(main(["tell", str(lab), "--set", *point, "--value", "1"]))
+        return real(study, n)
+
+    monkeypatch.setattr(Study, "ask", interrupted)
+    monkeypatch.setitem(cli_study.PATIENCE, "tell", 0.2)
+    does(capsys, "ask", lab)
+    assert said == [0, 0, 0, 2]
+    assert [row["event"] for row in rows(tmp_path)] == ["told"] * 3 + ["asked"]
 
 
 def test_nobody_waits_for_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
