@@ -106,10 +106,11 @@ def fit(
     if last is None and ensemble is not None and ensemble.samples is not None:
         last = _restored(X, y, settings, ensemble)
     if last is not None and isinstance(last.surrogate, Surrogate):
-        found = _grown(X, y, last) if last.n < len(y) else last
-        aged = len(y) - last.moved > max(1.0, AGE * len(found.active))
-        if found is last or (found.survivors >= SURVIVORS and not aged):
-            return replace(found, seconds=time.perf_counter() - started)
+        size = len(last.active) + len(y) - last.n
+        if len(y) - last.moved <= max(1.0, AGE * size):
+            found = _grown(X, y, last) if last.n < len(y) else last
+            if found.survivors >= SURVIVORS:
+                return replace(found, seconds=time.perf_counter() - started)
     return replace(_moved(X, y, settings, ensemble, rng), seconds=time.perf_counter() - started)
 
 

@@ -47,6 +47,13 @@ def test_the_walkers_move_when_their_last_move_is_old() -> None:
     assert len(set(moves)) < 12
 
 
+def test_many_values_at_once_are_not_added_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = data(80)
+    last = fit(X[:20], y[:20], SETTINGS, None, rng(20))
+    monkeypatch.setattr("fitbo.inference.fit.extended", lambda *_: pytest.fail("it takes long"))
+    assert fit(X, y, SETTINGS, last.samples.ensemble, rng(80), last).moved == 80
+
+
 def test_the_walkers_move_when_few_samples_survive() -> None:
     """A value far below all others was predicted by none, or by few."""
     X, y = data(41)
