@@ -181,7 +181,7 @@ def table(rows: list[dict[str, float]], slope: float, megabytes: float) -> list[
         "# One suggestion",
         "",
         f"Made by `python benchmarks/suggest.py`, one thread, {used}. M = 200. Seconds of the",
-        "first fit and suggestion (cold) and of the next ones (warm, the mean of ten, with the part",
+        "first fit and suggestion (cold), of the next ones (warm, the mean of ten, with the part",
         "of it that is the fit, and how often the sampler moved), of the peers, and the ratios.",
         "",
         "| n | d | cold | settled | warm | fit | moves | GPSampler | LogEI | cold / LogEI "

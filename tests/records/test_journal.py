@@ -255,7 +255,7 @@ def test_of_several_that_wait_none_is_taken_for_a_run(path: Path) -> None:
 
 
 def test_a_journal_moved_away_meanwhile_is_not_written(path: Path) -> None:
-    """Whoever waits writes where the journal is said to be, and not to what lay there."""
+    """A process that waits writes to the journal's path, and not to the file that was there."""
     elsewhere = path.with_name("moved.jsonl")
     with Writer(path):
         release = threading.Timer(0.2, lambda: path.rename(elsewhere))
