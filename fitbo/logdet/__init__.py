@@ -9,12 +9,17 @@ K is an ndarray, a scipy.sparse matrix or array, or a ``LinearOperator``. All me
 products of the recursion's vectors give two moments per product. For Lanczos, n_moments / 2 is the
 number of steps.
 
+An ``UnseenEigenvaluesWarning`` says that the answer rests on eigenvalues too small for the products
+to show: the log-determinant may then be far lower. Dense matrices of a few thousand rows are faster
+by ``method="cholesky"``, and exact.
+
 Imports: ``checks``, ``mixture`` and ``maxent`` only.
 Add here: one file per method with ``estimate(task)``, and one line in ``METHODS``.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, overload
@@ -22,10 +27,10 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from fitbo.checks import one_of, whole
-from fitbo.logdet import chebyshev, cholesky, lanczos, meme, omxnt, taylor
+from fitbo.logdet import auto, chebyshev, cholesky, lanczos, omxnt, taylor
 from fitbo.logdet.bounds import resolve
 from fitbo.logdet.deflation import Deflated
-from fitbo.logdet.info import LogdetInfo, SpectralDensity
+from fitbo.logdet.info import LogdetInfo, SpectralDensity, UnseenEigenvaluesWarning
 from fitbo.logdet.operator import as_operator
 from fitbo.logdet.trace import Task
 from fitbo.maxent import FAMILIES
@@ -34,14 +39,14 @@ from fitbo.maxent.solve import Prior
 Method = Callable[..., tuple[float, LogdetInfo]]
 
 METHODS: dict[str, Method] = {
-    "meme": meme.estimate,
+    "meme": auto.estimate,
     "lanczos": lanczos.estimate,
     "chebyshev": chebyshev.estimate,
     "taylor": taylor.estimate,
     "omxnt": omxnt.estimate,
     "cholesky": cholesky.estimate,
 }
-PRIORS = ("flat", "log", "ritz")
+PRIORS = ("auto", "flat", "log", "ritz")
 
 
 @overload
@@ -86,7 +91,7 @@ def logdet(
     seed: Any = None,
     return_info: bool = False,
     *,
-    prior: str | Prior = "flat",
+    prior: str | Prior = "auto",
     deflation: int = 0,
 ) -> float | tuple[float, LogdetInfo]:
     """log det K of a real symmetric positive definite K, (n, n).
@@ -97,14 +102,18 @@ def logdet(
     basis        of the moments, for MEMe: legendre, chebyshev or power
     bounds       of the spectrum: None, "gershgorin", "lanczos", or a pair (lower, upper), with None
                  for an unknown end. An unknown upper end is bounded by Gershgorin's discs, for a
-                 LinearOperator by Lanczos. For a kernel matrix plus noise, the noise variance is a
-                 lower bound: bounds=(noise, None)
+                 LinearOperator by Lanczos (the default prior needs none). For a kernel matrix plus
+                 noise, the noise variance is a lower bound: bounds=(noise, None)
     seed         an int, a numpy.random.Generator, or None
     return_info  also return a ``LogdetInfo``
-    prior        MEMe's q0: "flat" (the paper's), "log" for flat in log lambda, "ritz" to learn it
-                 from long Lanczos runs within the same number of products (the choice for kernel
-                 matrices and for condition numbers beyond some 1e4), or a function of lambda
+    prior        MEMe's q0: "auto" to learn it from Lanczos runs as long as the first two show to
+                 be needed, within the same number of products; "ritz" for two long runs in any
+                 case; "flat" (the paper's), "log" for flat in log lambda, or a function of lambda
     deflation    pivots of a pivoted Cholesky factorisation to take out exactly first
+
+    Warns with an ``UnseenEigenvaluesWarning`` where the priors "auto" and "ritz" find that the
+    answer may be too large by more than its standard error. The scale of K does not matter: it is
+    divided by a power of two first if its entries are very large or very small.
     """
     one_of("method", method, METHODS)
     whole("n_moments", n_moments, least=1)
@@ -114,22 +123,44 @@ def logdet(
     if not callable(prior) and prior not in PRIORS:
         raise ValueError(f"prior must be one of {', '.join(PRIORS)} or a function, got {prior!r}")
     operator = as_operator(K)
-    known = 0.0
+    exponent = operator.exponent
+    known = operator.n * exponent * float(np.log(2))
     if method == "cholesky":
         value, info = cholesky.estimate(operator)
     else:
         rng = np.random.default_rng(seed)
-        limits = resolve(operator, bounds, rng)
+        limits = resolve(operator, bounds, rng, spare=method == "meme" and prior == "auto")
         if deflation:
             operator = Deflated(operator, deflation)
-            known = float(np.log(operator.pivots).sum())
+            known += float(np.log(operator.pivots).sum())
             limits = operator.bounds(limits)
-        task = Task(operator, n_moments, n_probes, limits, rng, basis, prior)
+        q0 = _in_units_of_K(prior, limits.upper, exponent) if callable(prior) else prior
+        task = Task(operator, n_moments, n_probes, limits, rng, basis, q0)
         value, info = METHODS[method](task)
     if info.bracket:
         low, high = info.bracket
         info = replace(info, bracket=(low + known, high + known))
+    info = replace(info, scale=float(np.ldexp(1.0, exponent)))
+    if info.warning:
+        warnings.warn(info.warning, UnseenEigenvaluesWarning, stacklevel=2)
     return (value + known, info) if return_info else value + known
 
 
-__all__ = ["METHODS", "PRIORS", "LogdetInfo", "SpectralDensity", "logdet"]
+def _in_units_of_K(prior: Prior, upper: float, exponent: int) -> Prior:
+    """A function of K's eigenvalues as one of those of K / 2^exponent."""
+    if exponent > 0 and upper > np.ldexp(np.finfo(np.float64).max, -exponent):
+        raise ValueError(
+            "prior cannot be a function where eigenvalues of K may exceed 1.8e308, the largest "
+            "double; divide K by a constant c and add n log c, or name a prior"
+        )
+    return lambda x: prior(np.ldexp(x, exponent))
+
+
+__all__ = [
+    "METHODS",
+    "PRIORS",
+    "LogdetInfo",
+    "SpectralDensity",
+    "UnseenEigenvaluesWarning",
+    "logdet",
+]

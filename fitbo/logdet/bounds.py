@@ -9,6 +9,7 @@ products, and is a bound in practice, not by theorem.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ldexp
 from typing import Any
 
 import numpy as np
@@ -77,8 +78,13 @@ def lanczos_ends(operator: Operator, rng: np.random.Generator) -> tuple[float, f
     return float(values[0]), float(values[-1] + beta[steps - 1])
 
 
-def resolve(operator: Operator, bounds: Any, rng: np.random.Generator) -> Bounds:
-    """Bounds from what the caller gave: None, a name, or a pair with None for either end."""
+def resolve(
+    operator: Operator, bounds: Any, rng: np.random.Generator, spare: bool = False
+) -> Bounds:
+    """Bounds from what the caller gave: None, a name, or a pair with None for either end.
+
+    ``spare`` leaves the upper end at inf where it would take products that nobody asked for.
+    """
     lower: float | None = None
     upper: float | None = None
     how = "gershgorin" if operator.matrix is not None else "lanczos"
@@ -93,7 +99,17 @@ def resolve(operator: Operator, bounds: Any, rng: np.random.Generator) -> Bounds
             raise ValueError(f"bounds must be a pair (lower, upper), got {bounds!r}") from None
         if not all(end is None or 0 <= end < np.inf for end in (lower, upper)):
             raise ValueError(f"bounds must be finite and not negative, got {bounds!r}")
-    if upper is None:
+        try:
+            e = -operator.exponent
+            lower, upper = (None if end is None else ldexp(end, e) for end in (lower, upper))
+        except OverflowError:
+            raise ValueError(
+                f"bounds must be of the size of K's eigenvalues, got {bounds!r} for a K whose "
+                f"largest entry is about 2^{operator.exponent}; lower them"
+            ) from None
+    if upper is None and spare and how == "lanczos" and bounds != "lanczos":
+        upper = np.inf
+    elif upper is None:
         ends = gershgorin(operator) if how == "gershgorin" else lanczos_ends(operator, rng)
         upper = ends[1] * (1 + MARGIN)
         # Lanczos's lower end is no bound, so it is not used as one.

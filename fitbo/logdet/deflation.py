@@ -51,9 +51,13 @@ class Deflated(Operator):
     def diagonal(self) -> Array:
         return np.asarray(self._block.diagonal()) - np.einsum("ik,ik->i", self.factor, self.factor)
 
+    @property
+    def norm_products(self) -> int:
+        return self.factor.shape[1]
+
     def squared_norm(self) -> float:
         """tr S^2 = ||K_22||^2 - 2 tr W^T K_22 W + ||W^T W||^2, which takes k more products."""
-        self.products += self.factor.shape[1]
+        self.products += self.norm_products
         inner = self.factor.T @ self.factor
         entries = self._block.data if self._sparse else self._block
         cross = np.vdot(self.factor, self._block @ self.factor)

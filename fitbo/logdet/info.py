@@ -50,6 +50,14 @@ class SpectralDensity:
         return 10.0**edges, heights / (edges[1] - edges[0])
 
 
+class UnseenEigenvaluesWarning(UserWarning):
+    """The log-determinant rests on eigenvalues that no Lanczos run has resolved.
+
+    It may lie below the estimate by more than the standard error says. ``LogdetInfo.unseen`` has an
+    estimate of how far, ``LogdetInfo.warning`` the text.
+    """
+
+
 @dataclass(frozen=True, eq=False)
 class LogdetInfo:
     """How an estimate was made.
@@ -57,7 +65,8 @@ class LogdetInfo:
     method           its name
     products         products with a single vector that the method used, bounds included
     standard_error   of the log-determinant, from the scatter over probes; 0 where exact. It does
-                     not include the method's bias, where the moments do not determine the answer
+                     not include the method's bias, where the moments do not determine the answer,
+                     but with ``prior="auto"``, unless it warns, that from ``unseen``
     bounds           (lower, upper) assumed for the spectrum
     n_moments        moments matched
     density          the estimated spectrum, where the method has one
@@ -68,6 +77,14 @@ class LogdetInfo:
     solve_seconds    time in the MaxEnt solve
     bracket          (low, high) between which the log-determinant of every matrix with these probe
                      moments and this lower bound must lie: Radau's and Gauss's rules
+    prior            MEMe's q0: "flat", "log", "ritz", which ``prior="auto"`` chooses from, or
+                     "function"
+    unseen           how far the log-determinant may lie below the estimate because of eigenvalues
+                     that no Lanczos run has resolved, in nats; None where it was not measured, that
+                     is, for every method but MEMe and for priors other than "auto" and "ritz"
+    warning          the text of the ``UnseenEigenvaluesWarning`` that was issued, else None
+    scale            2^e; ``bounds``, ``density`` and ``entropy`` are those of K / scale. It is 1
+                     for every K whose largest entry lies within 3e-39 and 7e38
     """
 
     method: str
@@ -81,3 +98,7 @@ class LogdetInfo:
     converged: bool = True
     solve_seconds: float = 0.0
     bracket: tuple[float, float] | None = None
+    prior: str | None = None
+    unseen: float | None = None
+    warning: str | None = None
+    scale: float = 1.0

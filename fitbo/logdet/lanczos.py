@@ -14,6 +14,7 @@ References: Ubaru, Chen & Saad (2017); Golub & Meurant (2010), chapter 6.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,8 +26,8 @@ from fitbo.logdet.trace import Task, probe_blocks, standard_error
 from fitbo.mixture import Array
 
 KRYLOV = 1 << 27  # numbers in the bases kept at once for reorthogonalisation: 1 GB
+VANISHING = 0.01  # share of what has no sign: Ritz values are rounded up to it
 BREAKDOWN = 1e-13  # relative to the largest entry of T: the Krylov space is invariant
-ROUNDING = 1e-12  # relative to the largest Ritz value: below it a sign means nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,20 @@ class Ritz:
     beta: Array
     steps: np.ndarray
 
+    @property
+    def width(self) -> int:
+        """k, of the longest run."""
+        return self.alpha.shape[1]
+
+    def join(self, other: Ritz) -> Ritz:
+        """The runs of both."""
+        width = max(self.width, other.width)
+        alpha, beta = (
+            np.concatenate([np.pad(part, [(0, 0), (0, width - part.shape[1])]) for part in parts])
+            for parts in ((self.alpha, other.alpha), (self.beta, other.beta))
+        )
+        return Ritz(alpha, beta, np.concatenate([self.steps, other.steps]))
+
     def nodes(self, lower: float | None = None) -> tuple[Array, Array]:
         """theta and w, (d, k) each, weight 0 in unused places; ``lower`` adds Radau's node."""
         d, width = self.alpha.shape
@@ -51,9 +66,10 @@ class Ritz:
             link = self.beta[j, k - 1]
             # A run that broke down is exact already; another node would only be noise.
             if lower is not None and link > BREAKDOWN * abs(diagonal).max():
-                diagonal, off = _radau(diagonal, off, link, lower)
+                diagonal, off = radau(diagonal, off, link, lower)
             values, vectors = eigh_tridiagonal(diagonal, off)
-            theta[j, : len(values)], weights[j, : len(values)] = values, vectors[0] ** 2
+            theta[j], weights[j, : len(values)] = values[-1], vectors[0] ** 2
+            theta[j, : len(values)] = values
         return theta, weights
 
     def gauss(self, task: Task) -> tuple[Array, Array]:
@@ -62,11 +78,11 @@ class Ritz:
         Ritz values lie within the spectrum: one below 0, or below the lower bound, is an error.
         """
         theta, weights = self.nodes()
-        lower, floor = task.bounds.lower, ROUNDING * theta.max()
+        lower, floor = task.bounds.lower, task.operator.sign * theta.max()
         smallest = theta[weights > 0].min()
         if smallest <= -floor:
             raise indefinite(f"a Ritz value of {smallest:.3g}")
-        theta = np.maximum(theta, 0.01 * floor)
+        theta = np.maximum(theta, VANISHING * floor)
         if theta[weights > 0].min() < lower - task.operator.rounding * theta.max():
             raise _above_the_spectrum(lower)
         return np.maximum(theta, lower), weights
@@ -77,14 +93,17 @@ def ritz(operator: Operator, steps: int, n_probes: int, rng: np.random.Generator
     n = operator.n
     steps = min(steps, n)
     blocks = [
-        _block(operator, probes, steps)
+        run(operator, probes, steps)
         for probes in probe_blocks(n, n_probes, rng, most=max(1, KRYLOV // (n * (steps + 1))))
     ]
-    alpha, beta, taken = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    return Ritz(alpha, beta, taken)
+    parts = zip(*((b.alpha, b.beta, b.steps) for b in blocks), strict=True)
+    return Ritz(*(np.concatenate(part) for part in parts))
 
 
-def _block(operator: Operator, probes: Array, steps: int) -> tuple[Array, Array, np.ndarray]:
+def run(
+    operator: Operator, probes: Array, steps: int, enough: Callable[[Ritz], bool] | None = None
+) -> Ritz:
+    """Lanczos from the probes (n, d), all at once; it ends early once ``enough`` of the runs."""
     n, d = probes.shape
     alpha, beta = np.zeros((2, d, steps))
     taken = np.full(d, steps)
@@ -109,10 +128,14 @@ def _block(operator: Operator, probes: Array, steps: int) -> tuple[Array, Array,
         active, current = active[alive], following[:, alive]
         if not active.size:
             break
-    return alpha, beta, taken
+        if enough is not None:
+            far = Ritz(alpha[:, : k + 1], beta[:, : k + 1], np.minimum(taken, k + 1))
+            if enough(far):
+                return far
+    return Ritz(alpha, beta, taken)
 
 
-def _radau(diagonal: Array, off: Array, link: float, lower: float) -> tuple[Array, Array]:
+def radau(diagonal: Array, off: Array, link: float, lower: float) -> tuple[Array, Array]:
     """T with one more row, chosen so that ``lower`` is an eigenvalue.
 
     The new corner is lower + link^2 e_k.(T - lower)^-1 e_k, whose last factor is 1 / delta_k with

@@ -13,12 +13,14 @@ The logarithm and the priors are steep where lambda is small, so the integration
 panels that shrink geometrically towards lower. The paper's grid of 1e-4 on [0, 1] resolves nothing
 below 1e-4.
 
-``prior="ritz"``, which takes q0 from long Lanczos runs, is in ``fitbo.logdet.ritz``.
+``prior="ritz"``, which takes q0 from long Lanczos runs, is in ``fitbo.logdet.ritz``; the default,
+which chooses, in ``fitbo.logdet.auto``.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -28,7 +30,6 @@ import numpy as np
 from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import ArrayLike
 
-from fitbo.logdet import ritz
 from fitbo.logdet.bounds import Bounds
 from fitbo.logdet.info import LogdetInfo, SpectralDensity
 from fitbo.logdet.trace import SEEN, Task, in_family, regressed_log, standard_error
@@ -132,31 +133,45 @@ def spectral_density(density: MaxEntDensity, bounds: Bounds, refine: int = 1) ->
 
 
 def estimate(task: Task) -> tuple[float, LogdetInfo]:
-    """n E_q[log lambda] from ``n_moments`` moments; half as many products per probe.
-
-    The standard error is that of the linearised estimate: a change of the moments changes
-    E_q[log lambda] by their regression c = Cov_q[phi]^-1 Cov_q[phi, log].
-    """
-    if task.prior == "ritz":
-        return ritz.estimate(task)
+    """n E_q[log lambda] from ``n_moments`` moments; half as many products per probe."""
     if exact := task.multiple_of_identity("meme"):
         return exact
-    n, bounds = task.operator.n, task.bounds
-    moments = task.moments(bounds)
+    moments = task.moments(task.bounds)
+    return answer(task, moments, moments.mean(0), task.bounds, standard_error, task.prior)
+
+
+def answer(
+    task: Task,
+    moments: Array,
+    mean: Array,
+    bounds: Bounds,
+    error: Callable[[Array], float],
+    prior: str | Prior,
+) -> tuple[float, LogdetInfo]:
+    """n E_q[log lambda] for the probes' Chebyshev moments (d, m + 1) and their mean (m + 1,).
+
+    The standard error is that of the linearised estimate: a change of the moments changes
+    E_q[log lambda] by their regression c = Cov_q[phi]^-1 Cov_q[phi, log]. ``error`` is that of the
+    mean of one number per probe, (d,).
+    """
+    n = task.operator.n
     start = time.perf_counter()
-    mu = in_family(moments.mean(0), task.basis)
-    density, refine = maxent_spectrum(mu, task.basis, bounds, task.prior)
+    mu = in_family(mean, task.basis)
+    density, refine = maxent_spectrum(mu, task.basis, bounds, prior)
     spectrum = spectral_density(density, bounds, refine)
     seconds = time.perf_counter() - start
-    phi = chebvander(bounds.to_unit(spectrum.points), task.n_moments)
+    phi = chebvander(bounds.to_unit(spectrum.points), len(mu) - 1)
     fit = regressed_log(spectrum.points, spectrum.masses, phi, SEEN)
     residual = float(density.residual)
     return n * spectrum.expect(np.log), task.info(
         "meme",
-        n * standard_error(moments @ fit),
+        n * error(moments @ fit),
+        bounds=bounds.pair,
+        n_moments=len(mu) - 1,
         density=spectrum,
         entropy=float(density.entropy) + float(np.log(0.5 * (bounds.upper - bounds.lower))),
         residual=residual,
         converged=residual <= RESIDUAL,
         solve_seconds=seconds,
+        prior=prior if isinstance(prior, str) else "function",
     )

@@ -60,7 +60,7 @@ def estimate(task: Task) -> tuple[float, LogdetInfo]:
     points, heights = on.upper * x, masses * len(x) / on.upper
     # The standard error is that of log lambda's regression on the moments, as in ``meme``.
     fit = regressed_log(points, masses, chebvander(2 * x - 1, task.n_moments), SEEN)
-    used = masses > 0
+    used = heights > 0  # a mass may vanish where the interval is long
 
     def pdf(at: ArrayLike) -> Array:
         return np.interp(np.asarray(at, dtype=np.float64), points, heights, left=0.0, right=0.0)

@@ -2,6 +2,10 @@
 
 K    (n, n)   the matrix: real, symmetric, positive definite
 V    (n, b)   a block of vectors; ``operator @ V`` is K V and counts b products
+e    int      a power of two taken out, log det K = log det(K / 2^e) + n e log 2
+
+e is 0 while the largest entry of K lies within 2^-128 and 2^129, else what brings it there, so that
+squares neither overflow nor vanish. The division is exact but where it makes a number subnormal.
 """
 
 from __future__ import annotations
@@ -18,7 +22,10 @@ from fitbo.mixture import Array
 
 SYMMETRY = 1e-8  # relative to the largest entry: asymmetry left by assembly in double precision
 ROUNDING = 1e-9  # relative, of moments from products in double precision
+SIGN = 1e-12  # relative to the largest Ritz value, in double precision: below it no sign is known
 LOOSE = 100  # units of rounding allowed in entries or products of a coarser type
+ORDINARY = 128  # largest |log2| of K's largest entry that needs no scaling: 3e-39 to 7e38
+FAR = 600  # products with vectors of size 2^-600 are finite
 
 
 @dataclass
@@ -27,13 +34,14 @@ class Operator:
 
     ``matrix`` is the ndarray or CSR array behind it, None for a LinearOperator, of which
     ``diagonal`` and ``squared_norm`` are None too. ``rounding`` is the relative error that moments
-    of its products may have.
+    of its products may have. All of them are those of K / 2^exponent.
     """
 
     n: int
     multiply: Callable[[Array], Array]
     matrix: Any = None
     rounding: float = ROUNDING
+    exponent: int = 0
     products: int = field(default=0, init=False)
 
     def __matmul__(self, block: Array) -> Array:
@@ -47,6 +55,16 @@ class Operator:
     @property
     def sparse(self) -> bool:
         return bool(sp.issparse(self.matrix))
+
+    @property
+    def sign(self) -> float:
+        """The share of the largest Ritz value below which the sign of another means nothing."""
+        return self.rounding if self.rounding > ROUNDING else SIGN
+
+    @property
+    def norm_products(self) -> int:
+        """Products that ``squared_norm`` takes."""
+        return 0
 
     def diagonal(self) -> Array | None:
         """K_ii, (n,)."""
@@ -86,6 +104,12 @@ def as_operator(K: Any) -> Operator:
         matrix = entries = np.ascontiguousarray(matrix, dtype=np.float64)
     if not np.isfinite(entries).all():
         raise ValueError(f"K must be finite, got NaN or inf in shape {matrix.shape}")
+    if exponent := _exponent(entries):
+        entries = np.ldexp(entries, -exponent)
+        if sparse:
+            matrix = sp.csr_array((entries, matrix.indices, matrix.indptr), matrix.shape)
+        else:
+            matrix = entries
     asymmetry = abs(matrix - matrix.T).max()
     if asymmetry > max(SYMMETRY, loose) * abs(entries).max(initial=0.0):
         raise ValueError(
@@ -95,7 +119,7 @@ def as_operator(K: Any) -> Operator:
     diagonal = np.asarray(matrix.diagonal())
     if not (diagonal > 0).all():
         raise indefinite(f"a diagonal entry of {diagonal.min():.3g}")
-    return Operator(matrix.shape[0], lambda block: matrix @ block, matrix)
+    return Operator(matrix.shape[0], lambda block: matrix @ block, matrix, exponent=exponent)
 
 
 def indefinite(evidence: str) -> ValueError:
@@ -106,16 +130,46 @@ def indefinite(evidence: str) -> ValueError:
     )
 
 
+def _exponent(values: Array, shift: int = 0) -> int:
+    """e that brings 2^shift max |values| / 2^e within 2^-ORDINARY and 2^(ORDINARY + 1)."""
+    largest = float(abs(values).max(initial=0.0))
+    if largest == 0 or not np.isfinite(largest):
+        return 0
+    e = int(np.frexp(largest)[1]) - 1 + shift
+    return e - min(max(e, -ORDINARY), ORDINARY)
+
+
 def _matrix_free(K: LinearOperator) -> Operator:
-    loose = _rounding(K.shape, np.dtype(np.float64 if K.dtype is None else K.dtype))
+    dtype = np.dtype(np.float64 if K.dtype is None else K.dtype)
+    loose = _rounding(K.shape, dtype)
     out = Operator(K.shape[0], K.matmat, rounding=max(ROUNDING, loose))
     x, y = np.random.default_rng(0).standard_normal((2, out.n, 1))
+    # Products in a coarser type have no numbers out of the ordinary, and no room for scaled probes.
+    if dtype.itemsize >= np.dtype(np.float64).itemsize:
+        _scale(out, K, x)
     Kx, Ky = out @ x, out @ y
     scale = np.hypot(np.linalg.norm(Kx), np.linalg.norm(Ky)) * np.linalg.norm(x)
     if abs(np.vdot(y, Kx) - np.vdot(x, Ky)) > max(SYMMETRY, loose) * scale:
         raise ValueError("K must be symmetric, got x.(K y) unlike y.(K x) for random x and y")
     out.products = 0  # validation is not part of any method's cost
     return out
+
+
+def _scale(out: Operator, K: LinearOperator, x: Array) -> None:
+    """Make ``out`` the products of K / 2^e, with e from K x.
+
+    Half of the power is taken from the vector, half from the product, so that neither overflows.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        image = np.asarray(K.matmat(x), dtype=np.float64)
+        if np.isfinite(image).all():
+            e = _exponent(image)
+        else:
+            e = _exponent(np.asarray(K.matmat(np.ldexp(x, -FAR)), dtype=np.float64), FAR)
+    if e:
+        half = e // 2
+        out.exponent = e
+        out.multiply = lambda v: np.ldexp(K.matmat(np.ldexp(v, -half)), half - e)
 
 
 def _rounding(shape: tuple[int, ...], dtype: np.dtype) -> float:

@@ -30,7 +30,9 @@ import numpy as np
 
 from fitbo.logdet import lanczos
 from fitbo.logdet.info import LogdetInfo, SpectralDensity
+from fitbo.logdet.operator import Operator
 from fitbo.logdet.trace import Task, regressed_log
+from fitbo.logdet.unseen import judged, unseen
 from fitbo.maxent import Basis, solve
 from fitbo.maxent.basis import VANDER, hessian_layout
 from fitbo.maxent.levenberg import levenberg
@@ -124,33 +126,73 @@ def plan(n: int, n_moments: int, n_probes: int) -> tuple[int, int, int, int]:
     return (budget - LONG_RUNS * long_steps) // steps, steps, LONG_RUNS, long_steps
 
 
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Runs from d probes, the shortest first, and what they say of the low moments.
+
+    runs     (theta, w), (., k) each, of every length of run
+    upper    the largest Ritz value
+    known    (2, d)    E[lambda], E[lambda^2] by each probe
+    omega    (d,)      the probes' weights: calibrated where K has entries, else equal
+    """
+
+    runs: list[tuple[Array, Array]]
+    upper: float
+    degree: int
+    known: Array
+    omega: Array
+
+    def by_probe(self, f: Callable[[Array], Array]) -> Array:
+        """E[f] by each probe's own quadrature, (..., d)."""
+        return _by_probe(self.runs, f)
+
+    @property
+    def exact(self) -> Array | None:
+        """The moments that the weights were calibrated to, None where they are equal."""
+        return self.known if np.ptp(self.omega) > 0 else None
+
+
+def _by_probe(runs: list[tuple[Array, Array]], f: Callable[[Array], Array]) -> Array:
+    return np.concatenate([(w[..., None] * f(t)).sum(1) for t, w in runs]).T
+
+
+def gather(
+    operator: Operator, runs: list[tuple[Array, Array]], degree: int, calibrated: bool = True
+) -> Evidence:
+    """``Evidence`` of moments to ``degree``, calibrated where K has entries."""
+    known = _by_probe(runs, lambda t: np.stack([t, t * t], axis=-1))
+    omega = np.full(known.shape[1], 1 / known.shape[1])
+    diagonal = operator.diagonal() if calibrated else None
+    squares = operator.squared_norm() if calibrated else None
+    if diagonal is not None and squares is not None:
+        omega = calibrate(known, np.array([diagonal.mean(), squares / operator.n]))
+    upper = max(float(theta.max()) for theta, _ in runs)
+    return Evidence(runs, upper, degree, known, omega)
+
+
 def estimate(task: Task) -> tuple[float, LogdetInfo]:
     """n E_q[log lambda] under the tilt; Ritz values below ``bounds.lower`` are moved up to it."""
-    operator, n = task.operator, task.operator.n
-    n_short, steps, n_long, long_steps = plan(n, task.n_moments, task.n_probes)
-    theta, weights = lanczos.ritz(operator, steps, n_short, task.rng).gauss(task)
-    runs = [(theta, weights)]
+    n_short, steps, n_long, long_steps = plan(task.operator.n, task.n_moments, task.n_probes)
+    long = short = lanczos.ritz(task.operator, steps, n_short, task.rng)
+    runs = [short.gauss(task)]
     if n_long:
-        runs.append(lanczos.ritz(operator, long_steps, n_long, task.rng).gauss(task))
-    fine, fine_weights = runs[-1]
-    upper = max(float(theta.max()), float(fine.max()))
-    degree = 2 * steps - 1
+        long = lanczos.ritz(task.operator, long_steps, n_long, task.rng)
+        runs.append(long.gauss(task))
+    value, info = tilt(task, gather(task.operator, runs, 2 * steps - 1), n_long)
+    return value, judged(info, long, task, unseen(long, task))
+
+
+def tilt(task: Task, evidence: Evidence, n_long: int) -> tuple[float, LogdetInfo]:
+    """The estimate with q0 from the last of the evidence's runs, ``n_long`` of them or all."""
+    n, upper, degree, omega = task.operator.n, evidence.upper, evidence.degree, evidence.omega
     start = time.perf_counter()
+    theta, weights = evidence.runs[0]
+    fine, fine_weights = evidence.runs[-1]
     x = np.concatenate([fine[fine_weights > 0], theta[weights > 0]])
     long_masses = (1 - SHORT_SHARE) * fine_weights[fine_weights > 0] / len(fine)
     masses = np.concatenate([long_masses, SHORT_SHARE * weights[weights > 0] / len(theta)])
     q0 = atoms(x, masses / masses.sum(), upper, degree)
-
-    def of_each_run(f: Callable[[Array], Array]) -> Array:
-        """E[f] by each probe's own quadrature, (..., d)."""
-        return np.concatenate([(w[..., None] * f(t)).sum(1) for t, w in runs]).T
-
-    per_probe = of_each_run(lambda t: CHEBYSHEV(2 * t / upper - 1, degree)[..., 1:])
-    omega = np.full(per_probe.shape[1], 1 / per_probe.shape[1])
-    diagonal, squares = operator.diagonal(), operator.squared_norm()
-    known = of_each_run(lambda t: np.stack([t, t * t], axis=-1))
-    if diagonal is not None and squares is not None:
-        omega = calibrate(known, np.array([diagonal.mean(), squares / n]))
+    per_probe = evidence.by_probe(lambda t: CHEBYSHEV(2 * t / upper - 1, degree)[..., 1:])
     mu = np.concatenate([[1.0], (per_probe @ omega - q0.mean) @ q0.whiten])
     for ridge in RIDGES:
         density = solve(mu, q0, ridge=ridge, tol=TOLERANCE, max_iterations=100, orthogonal=True)
@@ -160,10 +202,9 @@ def estimate(task: Task) -> tuple[float, LogdetInfo]:
     tilted /= tilted.sum()
     seconds = time.perf_counter() - start
     phi = CHEBYSHEV(2 * x / upper - 1, degree)
-    exact = known if np.ptp(omega) > 0 else None
     return n * float(tilted @ np.log(x)), task.info(
         "meme",
-        _standard_error(n, x, tilted, phi, per_probe, exact, n_long),
+        _standard_error(n, x, tilted, phi, per_probe, evidence.exact, n_long),
         bounds=(task.bounds.lower, upper),
         n_moments=degree,
         density=SpectralDensity.from_atoms(x, tilted),
@@ -172,6 +213,7 @@ def estimate(task: Task) -> tuple[float, LogdetInfo]:
         # Of the problem with its ridge, which leaves a residual of ridge times the multipliers.
         converged=bool(density.converged),
         solve_seconds=seconds,
+        prior="ritz",
     )
 
 
@@ -185,15 +227,21 @@ def _standard_error(
     long runs alone, too few to show a scatter, so it is taken at its bound: for signs, the variance
     of z.f(K) z is at most 2 n E[f^2].
     """
-    n_probes = moments.shape[1]
-    if n_probes < 4:
-        return float("nan")
     fit = regressed_log(x, tilted, phi, RESOLVED)
     rest = np.log(x) - phi @ fit
-    g = fit[1:] @ moments
-    if exact is not None:
-        rows = np.vstack([np.ones(n_probes), exact])
-        g = g - np.linalg.lstsq(rows.T, g, rcond=None)[0] @ rows
-    coarse = n**2 * g.var(ddof=1) / n_probes
-    fine = 2 * n * float(tilted @ rest**2) / (n_long or n_probes)
-    return float(np.sqrt(coarse + fine))
+    coarse = n * scatter(fit[1:] @ moments, exact)
+    fine = 2 * n * float(tilted @ rest**2) / (n_long or moments.shape[1])
+    return float(np.sqrt(coarse**2 + fine))
+
+
+def scatter(g: Array, exact: Array | None) -> float:
+    """Standard error of the mean of g (d,) over probes, of what ``exact`` (2, d) does not explain.
+
+    nan where fewer than three degrees of freedom are left.
+    """
+    rows = np.ones((1, len(g))) if exact is None else np.vstack([np.ones(len(g)), exact])
+    freedom = len(g) - len(rows)
+    if freedom < 3:
+        return float("nan")
+    rest = g - np.linalg.lstsq(rows.T, g, rcond=None)[0] @ rows
+    return float(np.sqrt(rest @ rest / freedom / len(g)))

@@ -149,9 +149,14 @@ def check_support(mu: Array, bounds: Bounds, rounding: float) -> None:
         if np.linalg.eigvalsh(matrix)[0] < -rounding * max(1.0, abs(matrix).max()):
             if edge == 0:
                 raise indefinite("moments that only a matrix with negative eigenvalues can have")
-            raise ValueError(
-                f"bounds must hold the spectrum of K, got eigenvalues {end} {edge:.4g}; widen them"
-            )
+            raise outside(end, edge)
+
+
+def outside(end: str, edge: float) -> ValueError:
+    """The error for bounds that K's products contradict."""
+    return ValueError(
+        f"bounds must hold the spectrum of K, got eigenvalues {end} {edge:.4g}; widen them"
+    )
 
 
 def regressed_log(points: Array, masses: Array, phi: NDArray[Any], seen: float) -> Array:
