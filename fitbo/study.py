@@ -22,10 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fitbo.acquisition.baselines import ExpectedImprovement
 from fitbo.acquisition.feasibility import Success, learn
 from fitbo.checks import finite
-from fitbo.inference.fit import Fit, believing, fit
+from fitbo.inference.fit import Fit, Model, believing, fit
+from fitbo.inference.local import local_fit
 from fitbo.inference.propose import Recommendation, propose, recommend
+from fitbo.inference.region import DONE, Region, radius, region_of
 from fitbo.inference.settings import Settings
 from fitbo.inference.stopping import expected_improvement
 from fitbo.inference.threads import one_thread
@@ -38,7 +41,7 @@ from fitbo.space import Exhausted, Space
 __all__ = ["Exhausted", "Study"]
 
 LARGEST = 1e150  # of a value in the model: its square is finite; beyond are marks, such as 1.8e308
-STREAMS = {"design": 0, "mcmc": 1, "search": 2, "recommend": 3, "stop": 4}
+STREAMS = {"design": 0, "mcmc": 1, "search": 2, "recommend": 3, "stop": 4, "local": 5}
 
 
 def bounded(y: ArrayLike) -> Array:
@@ -65,6 +68,7 @@ class Study:
     _failed: list[tuple[Array, str]] = field(default_factory=list, repr=False)
     _given: dict[bytes, Any] = field(default_factory=dict, repr=False)
     _fit: Fit | None = field(default=None, repr=False)
+    _nearby: tuple[int, Model, Region] | None = field(default=None, repr=False)
     _success: tuple[tuple[int, int], Success] | None = field(default=None, repr=False)
 
     @property
@@ -173,10 +177,18 @@ class Study:
 
     @one_thread
     def recommend(self) -> Recommendation:
-        """The minimiser of the posterior mean of f, with that mean and its standard deviation."""
+        """The minimiser of the posterior mean of f, with that mean and its standard deviation.
+
+        Without noise it is the best point told: a value that was seen is certain, and where a
+        prediction is lower the next evaluation goes there anyway.
+        """
         fitted = self.fit()
         started = time.perf_counter()
-        found = recommend(fitted, self._rng("recommend"), self.space, self.success())
+        if fitted.noise_free:
+            i = int(np.argmin(self._values))
+            found = Recommendation(self._cube[i], self._values[i], 0.0)
+        else:
+            found = recommend(fitted, self._rng("recommend"), self.space, self.success())
         self.seconds["recommend"] = time.perf_counter() - started
         return replace(found, x=self.space.from_cube(found.x))
 
@@ -220,16 +232,55 @@ class Study:
         if settings.acquisition == "random" and not exploits:  # which needs no model
             seed = [settings.seed, STREAMS["search"], len(avoid)]
             return first_points(self.space, "uniform", 1, 0, avoid, seed)
-        fitted, success = self.fit(), self.success()
         if exploits:
             settings = replace(settings, acquisition="logei")
+        if self._is_local(len(avoid)):
+            x = self._search(*self._local(), settings, pending, avoid)
+            if self._promising(x):
+                return x
+        return self._search(self.fit(), None, settings, pending, avoid)
+
+    def _search(
+        self, model: Model, region: Region | None, settings: Settings, pending: Array, avoid: Array
+    ) -> Array:
+        """Where the acquisition function of a model is largest, in its region or everywhere."""
         started = time.perf_counter()
-        believed = believing(fitted, pending, settings)
+        if region is not None:
+            pending = region.frame.inward(pending)
+        believed = believing(model, pending, settings)
         found, entropy_seconds = propose(
-            believed, settings, avoid, self.search_rng(), self.space, success
+            believed, settings, avoid, self.search_rng(), self.space, self.success(), region
         )
         self.seconds |= {"search": time.perf_counter() - started, "entropy": entropy_seconds}
         return found.x
+
+    def _promising(self, x: Array) -> bool:
+        """Whether the local model expects an improvement at x that is worth an evaluation."""
+        (model, region), y = self._local(), bounded(self.y)
+        mixture = model.surrogate.predict(region.frame.inward(x[None]))
+        gain = ExpectedImprovement(model.best, model.surrogate.floor)(mixture)[0]
+        return bool(gain * model.scale.scale > DONE * (np.median(y) - y.min()))
+
+    @property
+    def _has_regions(self) -> bool:
+        """Whether there is a trust region: in a space of reals only, without constraints."""
+        reals = self.space.plain and bool(self.space.continuous.all())
+        return reals and self.settings.local > 0
+
+    def _is_local(self, index: int) -> bool:
+        """Whether the evaluation of this index is chosen in the trust region."""
+        turn = (index - self.n_initial) % (self.settings.local + 1)
+        return self._has_regions and turn != 0
+
+    def _local(self) -> tuple[Model, Region]:
+        """The model next to the incumbent and the trust region, once for each number of values."""
+        if self._nearby is None or self._nearby[0] != len(self._values):
+            X, y = np.array(self._cube), bounded(self.y)
+            fitted, frame = local_fit(X, y, self.settings, self._rng("local"))
+            scales = np.exp(np.log(fitted.surrogate.theta.lengthscales).mean(0))
+            size = radius(X, y, self.n_initial, self._is_local)
+            self._nearby = len(y), fitted, region_of(frame, scales, size)
+        return self._nearby[1:]
 
     def _exploits(self, index: int) -> bool:
         """Whether the evaluation of this index goes to the largest expected improvement.
@@ -272,7 +323,7 @@ class Study:
 
     def _rng(self, purpose: str) -> np.random.Generator:
         seed = [self.settings.seed, STREAMS[purpose], len(self._values)]
-        if purpose == "mcmc":
+        if purpose in ("mcmc", "local"):
             seed.append(0)  # the posterior depends on the values only
         else:
             seed += [len(self._pending), *([len(self._failed)] if self._failed else [])]

@@ -28,9 +28,10 @@ from typing import Any
 
 import numpy as np
 
-from fitbo.acquisition.improvement import log_improvement, probability
+from fitbo.acquisition.improvement import log_average, log_improvement, probability
 from fitbo.acquisition.information import Acquisition, InformationGain, average
 from fitbo.acquisition.normal import truncation_gain
+from fitbo.acquisition.remaining import RemainingRegret
 from fitbo.checks import assign, finite, one_of
 from fitbo.entropy.protocol import Gradient
 from fitbo.mixture import Array, Mixture
@@ -89,13 +90,8 @@ class LogExpectedImprovement(_Improvement):
 
     def value_and_grad(self, mixture: Mixture) -> Gradient:
         log_value, by_m, by_v = self._of_components(log_improvement, mixture)
-        with np.errstate(divide="ignore"):  # log 0 = -inf is the right log-weight
-            terms = np.log(mixture.weights) + log_value
-        top = terms.max(-1, keepdims=True)
-        share = np.exp(terms - top)
-        total = share.sum(-1, keepdims=True)
-        share /= total
-        return (top + np.log(total))[..., 0], share * by_m, share * by_v
+        share, value = log_average(mixture.weights, log_value)
+        return value, share * by_m, share * by_v
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,10 +192,16 @@ ACQUISITIONS: Shelf[Callable[..., Acquisition]] = Shelf(
         "pi": ProbabilityOfImprovement,
         "lcb": LowerConfidenceBound,
         "mes": MaxValueEntropySearch,
+        "remaining": RemainingRegret,
         "thompson": Thompson,
         "random": Random,
     },
 )
+
+
+def needs(name: str, fact: str) -> bool:
+    """Whether the named acquisition function is made from this fact."""
+    return fact in {f.name for f in fields(ACQUISITIONS[name])}  # type: ignore[arg-type]
 
 
 def acquisition(name: str, **facts: Any) -> Acquisition:

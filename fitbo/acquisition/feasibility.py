@@ -205,6 +205,6 @@ class Weighted:
 
 def reference_of(acquisition: str, best: float) -> float | None:
     """The value of an acquisition function where nothing is learnt; see the head of this module."""
-    if acquisition == "logei":
+    if acquisition in ("logei", "remaining"):  # logarithms
         return None
     return -best if acquisition in ("lcb", "thompson") else 0.0

@@ -53,9 +53,19 @@ def log_improvement(mean: Array, var: Array, best: float, floor: Array | None = 
         at = scaled((best - mean) / s)
         log_value = np.log(s) + at.log_scale + np.log(at.h)
         return log_value, -at.below / (s * at.h), at.density / (2 * var * at.h)
-    a, m2, v, c2 = _parabola(mean, var, best, floor)
+    a, m2, v, c2 = parabola(mean, var, best, floor)
     log_value, by_m2, by_v = _of_parabola(m2, v, c2)
-    return log_value, *_by_moments(a, m2, by_m2, by_v)
+    return log_value, *by_moments(a, m2, by_m2, by_v)
+
+
+def log_average(weights: Array, log_values: Array) -> tuple[Array, Array]:
+    """The share of each of ``weights e^log_values`` in their sum, (..., M), and its log, (...,)."""
+    with np.errstate(divide="ignore"):  # log 0 = -inf is the right log-weight
+        terms = np.log(weights) + log_values
+    top = terms.max(-1, keepdims=True)
+    share = np.exp(terms - top)
+    total = share.sum(-1, keepdims=True)
+    return share / total, (top + np.log(total))[..., 0]
 
 
 def probability(mean: Array, var: Array, best: float, floor: Array | None = None) -> Gradient:
@@ -64,15 +74,15 @@ def probability(mean: Array, var: Array, best: float, floor: Array | None = None
         s = np.sqrt(var)
         z = (best - mean) / s
         return ndtr(z), -phi(z) / s, -z * phi(z) / (2 * var)
-    a, m2, v, c2 = _parabola(mean, var, best, floor)
+    a, m2, v, c2 = parabola(mean, var, best, floor)
     m, s, c = np.sqrt(m2), np.sqrt(v), np.sqrt(c2)
     one, two = (c - m) / s, -(c + m) / s
     by_m2 = (phi(two) - phi(one)) / (2 * m * s)
     by_v = (two * phi(two) - one * phi(one)) / (2 * v)
-    return ndtr(one) - ndtr(two), *_by_moments(a, m2, by_m2, by_v)
+    return ndtr(one) - ndtr(two), *by_moments(a, m2, by_m2, by_v)
 
 
-def _parabola(
+def parabola(
     mean: Array, var: Array, best: float, floor: Array
 ) -> tuple[Array, Array, Array, Array]:
     """a, m^2, v and c^2 from the moments of f."""
@@ -83,7 +93,7 @@ def _parabola(
     return a, m2, v, np.broadcast_to(c2, v.shape)
 
 
-def _by_moments(a: Array, m2: Array, by_m2: Array, by_v: Array) -> tuple[Array, Array]:
+def by_moments(a: Array, m2: Array, by_m2: Array, by_v: Array) -> tuple[Array, Array]:
     """Derivatives in m^2 and v to those in mean and var: dm^2/da = 4 a/m^2, dm^2/dB = -1/m^2."""
     return 2 * by_v + (by_m2 - by_v) * (4 * a / m2), (by_v - by_m2) / m2
 

@@ -188,6 +188,15 @@ class MethodConfig:
         NonNegative | None,
         "for lcb: the weight of the variance, mean - sqrt(beta) std; left out: 4",
     ] = None
+    deterministic: Annotated[
+        bool | Literal["auto"] | None,
+        "true: the objective has no noise; false: it has; auto, or left out: that is inferred",
+    ] = None
+    local: Annotated[
+        Annotated[int, Range(0, MOST)] | None,
+        "after each evaluation chosen in the whole space, how many are chosen in a trust region "
+        "about the best one; left out: 1, in spaces of reals without constraints",
+    ] = None
     bare: ClassVar[str] = "acquisition"
 
     def __post_init__(self) -> None:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -48,29 +48,26 @@ ENTRIES = 1 << 22  # of the factors of all thetas: with many data, fewer thetas,
 FEWEST = 16  # thetas at least
 NEAR = 0.5  # share of them that are next to the incumbents
 STARTS, ROUGH, FINISH = 3, 128, 20  # climbs, values that they see, iterations on all of the data
+M = TypeVar("M", bound="Model")
+
+NOISELESS = 1e-8  # variance of standardised y, below which it is rounding
+LOST = 0.1  # share of the walkers that must survive, in effect, to start from them
 BOUND = 30.0  # on |log theta| of a mode
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
-    """The posterior given y (n,) at X (n, d) in the cube: scale of y, samples, surrogate.
-
-    moved   the number of values at which the walkers were moved last
-    active  which of the values are in the model, (a,)
-    """
+class Model:
+    """A surrogate of y (n,) at X (n, d), with its scale; all, or ``active`` (a,), are in it."""
 
     X: Array
     y: Array
     scale: Standardiser
-    samples: Samples
     surrogate: Parabola
-    seconds: float
-    moved: int = 0
-    active: np.ndarray = field(default_factory=lambda: np.arange(0))
+    active: np.ndarray = field(default_factory=lambda: np.arange(0), kw_only=True)
 
     def __post_init__(self) -> None:
         if not len(self.active):
-            assign(self, moved=self.n, active=np.arange(self.n))
+            assign(self, active=np.arange(self.n))
 
     @property
     def n(self) -> int:
@@ -81,6 +78,28 @@ class Fit:
     def best(self) -> float:
         """The lowest value, standardised."""
         return float(self.scale(self.y.min()))
+
+    @property
+    def noise_free(self) -> bool:
+        """Whether most samples have no noise to speak of."""
+        return bool((self.surrogate.noise_variance < NOISELESS).mean() > 0.5)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit(Model):
+    """The posterior given the data: a model, and the samples that made its surrogate.
+
+    moved  the number of values at which the walkers were moved last
+    """
+
+    samples: Samples
+    seconds: float = 0.0
+    moved: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.moved:
+            assign(self, moved=self.n)
 
     @property
     def survivors(self) -> float:
@@ -121,7 +140,7 @@ def _restored(X: Array, y: Array, settings: Settings, ensemble: Ensemble) -> Fit
         return None
     scale, active, surrogate = _conditioned(X[:n], y[:n], samples, settings)
     kept = Samples(samples, np.full(len(samples), np.nan), ensemble, ensemble.diagnostics)  # type: ignore[arg-type]
-    return Fit(X[:n], y[:n], scale, kept, surrogate, 0.0, n, active)
+    return Fit(X[:n], y[:n], scale, surrogate, kept, moved=n, active=active)
 
 
 def _conditioned(
@@ -130,7 +149,7 @@ def _conditioned(
     """Scale, values in the model, and the surrogate of all samples, given y at X."""
     active = chosen(X, y)
     scale = Standardiser.fit(y[active])
-    return scale, active, _surrogate(X[active], scale(y[active]), samples, settings)
+    return scale, active, surrogate_of(X[active], scale(y[active]), samples, settings)
 
 
 def _grown(X: Array, y: Array, last: Fit) -> Fit:
@@ -147,18 +166,24 @@ def _moved(
     active = chosen(X, y)
     z = Standardiser.fit(y[active])(y[active])
     model = named_surrogate(settings.surrogate)
-    density = model.LogPosterior(X[active], z, kernel=settings.kernel_name)
+    density = model.LogPosterior(X[active], z, settings.kernel_name, noise=settings.noise)
     thetas = -(-settings.n_samples // (settings.etas or 1))
     thetas = min(thetas, max(FEWEST, ENTRIES // len(z) ** 2))
     walkers = max(WALKERS, thetas, WALKERS_PER_PARAMETER * density.n_parameters)
     walkers += walkers % 2
     if ensemble is not None and ensemble.log_theta.shape != (walkers, density.n_parameters):
         ensemble = None  # of another model
-    # Of another part of the data the density is another: there is no ratio to resample by.
-    start: Any = ensemble if len(z) == len(y) else ensemble and ensemble.log_theta
-    if ensemble is None:
-        sloped = isinstance(density, LogPosterior)
-        start = cold_start(density, walkers, rng) if sloped else density.sample_prior(rng, walkers)
+    start: Any = ensemble
+    if isinstance(density, LogPosterior):
+        known = density.sample_prior(rng, STARTS - 1) if ensemble is None else None
+        if ensemble is not None:
+            log_p = density(ensemble.log_theta)
+            if lost(log_p - ensemble.log_density):
+                known = ensemble.log_theta[[np.argmax(log_p)]]
+        if known is not None:
+            start, ensemble = cold_start(density, known, walkers, rng), None
+    elif ensemble is None:
+        start = density.sample_prior(rng, walkers)
     quick = ensemble is not None or len(z) > ROUGH  # with much data there is little to be settled
     samples = sample(
         density,
@@ -174,16 +199,25 @@ def _moved(
         samples.ensemble, n=len(y), samples=samples.log_theta, diagnostics=samples.diagnostics
     )
     scale, active, surrogate = _conditioned(X, y, samples.log_theta, settings)
-    return Fit(X, y, scale, replace(samples, ensemble=noted), surrogate, 0.0, len(y), active)
+    samples = replace(samples, ensemble=noted)
+    return Fit(X, y, scale, surrogate, samples, moved=len(y), active=active)
 
 
-def cold_start(density: LogPosterior, walkers: int, rng: np.random.Generator) -> Ensemble:
-    """Draws about the modes of the posterior, (walkers, P)."""
+def lost(log_weights: Array) -> bool:
+    """Whether so few walkers would survive in effect that the modes are sought anew."""
+    w = np.exp(log_weights - log_weights.max())
+    return not w.sum() ** 2 > LOST * len(w) * np.square(w).sum()
+
+
+def cold_start(
+    density: LogPosterior, known: Array, walkers: int, rng: np.random.Generator
+) -> Ensemble:
+    """Draws about the modes of the posterior next to the prior's and to ``known`` (k, P)."""
     prior = density._prior
-    starts = np.concatenate([prior.location[None], density.sample_prior(rng, STARTS - 1)])
+    starts = np.concatenate([prior.location[None], known])
     if len(density.y) > ROUGH:
         part = chosen(density.X, density.y, ROUGH)
-        rough = LogPosterior(density.X[part], density.y[part], kernel=density.kernel)
+        rough = replace(density, X=density.X[part], y=density.y[part])
         starts, _ = climb(rough.value_and_grad, starts, BOUND)
         modes, _ = climb(density.value_and_grad, starts[:2], BOUND, FINISH)
     else:
@@ -206,15 +240,16 @@ def chosen(X: Array, y: Array, most: int = MOST) -> np.ndarray:
     return np.sort(np.concatenate([near, even]))
 
 
-def _surrogate(X: Array, z: Array, samples: Array, settings: Settings) -> Parabola:
+def surrogate_of(X: Array, z: Array, samples: Array, settings: Settings) -> Parabola:
+    """The settings' surrogate given z (n,) at X (n, d) and samples (T, P)."""
     model = named_surrogate(settings.surrogate)
     options = {"kernel": settings.kernel_name, "rule": settings.rule, "etas": settings.etas}
     surrogate: Parabola = model.condition(X, z, samples, **options)
     return surrogate
 
 
-def believing(fit: Fit, pending: Array, settings: Settings) -> Fit:
-    """The fit as if the value of every pending point (k, d) were its predicted mean.
+def believing(fit: M, pending: Array, settings: Settings) -> M:
+    """The model as if the value of every pending point (k, d) were its predicted mean.
 
     Not below the lowest value seen: an assumed record would move every sample's minimum.
     """
@@ -222,10 +257,8 @@ def believing(fit: Fit, pending: Array, settings: Settings) -> Fit:
         return fit
     believed = np.maximum(fit.surrogate.predict(pending).mean, fit.best)
     z = np.concatenate([fit.scale(fit.y[fit.active]), believed])
-    if isinstance(fit.surrogate, Surrogate):
-        grown = extended(fit.surrogate, pending, z)
-        surrogate: Parabola = replace(grown, weights=fit.surrogate.weights)
-    else:
+    if isinstance(fit, Fit) and not isinstance(fit.surrogate, Surrogate):
         X = np.concatenate([fit.X[fit.active], pending])
-        surrogate = _surrogate(X, z, fit.samples.log_theta, settings)
-    return replace(fit, surrogate=surrogate)
+        return replace(fit, surrogate=surrogate_of(X, z, fit.samples.log_theta, settings))
+    grown = extended(fit.surrogate, pending, z)  # type: ignore[arg-type]
+    return replace(fit, surrogate=replace(grown, weights=fit.surrogate.weights))

@@ -13,11 +13,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fitbo.acquisition.baselines import LowerConfidenceBound, acquisition
+from fitbo.acquisition.baselines import LowerConfidenceBound, acquisition, needs
 from fitbo.acquisition.feasibility import Success, Weighted, reference_of
 from fitbo.acquisition.information import Acquisition
 from fitbo.entropy.protocol import Gradient
-from fitbo.inference.fit import Fit
+from fitbo.inference.fit import Model
+from fitbo.inference.minimum import draw_minima
+from fitbo.inference.region import Framed, Region, Within
 from fitbo.inference.settings import Settings
 from fitbo.mixture import Array, Mixture
 from fitbo.search.mixed import Maximum, maximise
@@ -28,10 +30,11 @@ T = TypeVar("T")
 
 SCREENING_SAMPLES = 50  # candidates are ranked by these, and the few that rank high then by all
 N_INCUMBENTS = 3
+MINIMA_CANDIDATES = 128
 # Along three studies at n = 15, 50 and 95 the climb was over after 10 to 38 rounds; stopped after
 # 15 it lost a hundredth of the acquisition at worst. More starts or candidates gained as little.
-N_STARTS, MAX_ROUNDS = 5, 20
-ACCURACY = 1e-4  # of a proposal, in each coordinate of the cube: finer than an evaluation resolves
+N_STARTS, MAX_ROUNDS = 5, 100
+ACCURACY = 1e-6  # of a proposal, in each coordinate of the cube or the region
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,21 +79,33 @@ class Worth:
 
 
 def propose(
-    fit: Fit,
+    fit: Model,
     settings: Settings,
     avoid: Array,
     rng: np.random.Generator,
     space: Space,
     success: Success | None = None,
+    region: Region | None = None,
 ) -> tuple[Maximum, float]:
     """The point of largest acquisition value, none of ``avoid``, and the seconds spent in it.
 
     ``success`` is the probability that an evaluation does not fail, if some have failed.
     """
-    clock = Clock()
+    clock, minima, whole = Clock(), None, fit.surrogate
+    if needs(settings.acquisition, "minimum"):
+        fit = replace(fit, surrogate=thinned(fit))
+        top = incumbents(fit) if region is None else region.frame.outward(incumbents(fit))
+        whole = fit.surrogate
+        minima = draw_minima(whole, space, top, rng, region, MINIMA_CANDIDATES).f
+
+    def worth_of(surrogate: Parabola) -> Worth:
+        if minima is None or surrogate is whole:
+            return replace(worth(fit, surrogate, settings, rng, minima), clock=clock)
+        return worth(fit, surrogate, replace(settings, acquisition="logei"), rng)
+
     found = best_point(
         fit,
-        lambda surrogate: replace(worth(fit, surrogate, settings, rng), clock=clock),
+        worth_of,
         space,
         rng,
         success,
@@ -99,12 +114,13 @@ def propose(
         screened=settings.acquisition != "thompson",
         avoid=avoid,
         tolerance=ACCURACY,
+        region=region,
     )
     return found, clock.seconds
 
 
 def recommend(
-    fit: Fit, rng: np.random.Generator, space: Space, success: Success | None = None
+    fit: Model, rng: np.random.Generator, space: Space, success: Success | None = None
 ) -> Recommendation:
     """The minimiser over the space of the posterior mean of f, in y's units.
 
@@ -117,7 +133,6 @@ def recommend(
         rng,
         allowed=None if success is None else lambda U: success(U) > 0.5,
         n_starts=3,
-        max_rounds=100,
     )
     mixture = fit.surrogate.predict(found.x[None])
     return Recommendation(
@@ -128,13 +143,14 @@ def recommend(
 
 
 def best_point(
-    fit: Fit,
+    fit: Model,
     worth_of: Callable[[Parabola], Worth],
     space: Space,
     rng: np.random.Generator,
     success: Success | None = None,
     reference: float | None = 0.0,
     screened: bool = True,
+    region: Region | None = None,
     **options: Any,
 ) -> Maximum:
     """Where the worth is largest, weighted by the probability of success if evaluations failed.
@@ -143,17 +159,32 @@ def best_point(
     """
 
     def weighted(surrogate: Parabola) -> Worth | Weighted:
-        plain = worth_of(surrogate)
+        plain: Any = worth_of(surrogate)
+        if region is not None:
+            plain = Framed(plain, region.frame)
         return plain if success is None else Weighted(plain, success, reference)
 
     full = weighted(fit.surrogate)
     options = {"n_starts": N_STARTS, "max_rounds": MAX_ROUNDS} | options
     if screened:
         options["screen"] = weighted(thinned(fit))
-    return maximise(full, space, rng, incumbents=incumbents(fit), **options)
+    if region is None:
+        return maximise(full, space, rng, incumbents=incumbents(fit), **options)
+    options = {k: Within(v, region) if k == "screen" else v for k, v in options.items()}
+    if "avoid" in options:
+        options["avoid"] = region.inward(options["avoid"])
+    middle = np.full((1, space.dim), 0.5)
+    found = maximise(Within(full, region), space, rng, incumbents=middle, **options)
+    return replace(found, x=region.outward(found.x[None])[0])
 
 
-def worth(fit: Fit, surrogate: Parabola, settings: Settings, rng: np.random.Generator) -> Worth:
+def worth(
+    fit: Model,
+    surrogate: Parabola,
+    settings: Settings,
+    rng: np.random.Generator,
+    minima: Array | None = None,
+) -> Worth:
     """The settings' acquisition function of the fit, by its surrogate or a part of it."""
     chosen = acquisition(
         settings.acquisition,
@@ -163,13 +194,14 @@ def worth(fit: Fit, surrogate: Parabola, settings: Settings, rng: np.random.Gene
         eta=surrogate.eta,
         floor=surrogate.floor,
         beta=settings.beta,
+        minimum=minima,
         rng=rng,
     )
     blur = indistinct(fit, settings) if settings.acquisition == "fitbo" else 0.0
     return Worth(surrogate, chosen, blur)
 
 
-def indistinct(fit: Fit, settings: Settings) -> float:
+def indistinct(fit: Model, settings: Settings) -> float:
     """The variance below which differences between samples are not worth an evaluation.
 
     The information gain counts any disagreement, and samples disagree by factors about tiny
@@ -181,12 +213,12 @@ def indistinct(fit: Fit, settings: Settings) -> float:
     return float(fit.surrogate.noise_variance.mean()) + (settings.resolution * gap) ** 2
 
 
-def thinned(fit: Fit) -> Parabola:
+def thinned(fit: Model) -> Parabola:
     """The surrogate of about ``SCREENING_SAMPLES`` of its samples: some thetas, all their etas."""
     return fit.surrogate[:: max(1, fit.surrogate.n_samples // SCREENING_SAMPLES)]
 
 
-def incumbents(fit: Fit) -> Array:
+def incumbents(fit: Model) -> Array:
     """The few best points told, where a search looks more closely, (k, d)."""
     return fit.X[np.argsort(fit.y, kind="stable")[:N_INCUMBENTS]]
 

@@ -23,13 +23,13 @@ import numpy as np
 from fitbo.acquisition.baselines import ExpectedImprovement
 from fitbo.acquisition.feasibility import Success
 from fitbo.acquisition.improvement import log_improvement
-from fitbo.inference.fit import Fit
+from fitbo.inference.fit import Model
 from fitbo.inference.propose import Worth, best_point
 from fitbo.space import Space
 
 
 def expected_improvement(
-    fit: Fit, space: Space, rng: np.random.Generator, success: Success | None = None
+    fit: Model, space: Space, rng: np.random.Generator, success: Success | None = None
 ) -> float:
     """R, in y's units."""
     best = float(fit.surrogate.predict(fit.X).mean.min())

@@ -30,9 +30,16 @@ ITERATIONS = 60
 
 
 def climb(
-    function: ValueAndGrad, starts: Array, bound: float, iterations: int = ITERATIONS
+    function: ValueAndGrad,
+    starts: Array,
+    bound: float,
+    iterations: int = ITERATIONS,
+    accuracy: float = 1e-7,
 ) -> tuple[Array, Array]:
-    """Local maxima from each start by L-BFGS, (k, P), and their log-densities (k,), best first."""
+    """Local maxima from each start by L-BFGS, (k, P), and their log-densities (k,), best first.
+
+    ``accuracy``: the relative gain of an iteration below which a climb ends.
+    """
     from scipy.optimize import minimize  # a third of a second to import
 
     def negative(x: Array) -> tuple[float, Array]:
@@ -46,7 +53,7 @@ def climb(
             jac=True,
             method="L-BFGS-B",
             bounds=[(-bound, bound)] * start.size,
-            options={"maxiter": iterations, "ftol": 1e-7},
+            options={"maxiter": iterations, "ftol": accuracy},
         )
         for start in starts
     ]

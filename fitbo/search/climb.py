@@ -45,11 +45,14 @@ FLAT = 1e-100  # smaller gradients count as zero, those above 1/FLAT as invalid:
 class Counted:
     """A function of points of the cube, shapes checked and points counted; not finite is -inf.
 
-    With ``inside``, a climb moves the real coordinates only, and finds -inf outside.
+    With ``inside``, a climb moves the real coordinates only, and finds -inf outside. With
+    ``by_row``, every start climbs a function of its own: ``value_and_grad`` is also told whose the
+    points are.
     """
 
-    def __init__(self, function: Any, inside: Inside | None = None) -> None:
-        self._function, self._inside, self.evaluations = function, inside, 0
+    def __init__(self, function: Any, inside: Inside | None = None, by_row: bool = False) -> None:
+        self._function, self._inside, self._by_row = function, inside, by_row
+        self.evaluations = 0
 
     def value(self, X: Array) -> Array:
         f = np.array(self._function(X), dtype=np.float64)
@@ -58,9 +61,10 @@ class Counted:
         self.evaluations += len(X)
         return np.where(np.isfinite(f), f, -np.inf)
 
-    def value_and_grad(self, X: Array) -> tuple[Array, Array]:
+    def value_and_grad(self, X: Array, rows: np.ndarray) -> tuple[Array, Array]:
         """A point whose gradient is invalid cannot be climbed from: it counts as -inf too."""
-        f, g = (np.array(a, dtype=np.float64) for a in self._function.value_and_grad(X))
+        whose = (rows,) if self._by_row else ()
+        f, g = (np.array(a, dtype=np.float64) for a in self._function.value_and_grad(X, *whose))
         if f.shape != (len(X),) or g.shape != X.shape:
             raise ValueError(
                 f"value_and_grad must map shape {X.shape} to ({len(X)},) and {X.shape}, "
@@ -97,7 +101,7 @@ def ascend(function: Counted, X: Array, max_rounds: int, tolerance: float) -> tu
     if len(X) == 0:
         return X, np.empty(0)
     X = X.copy()
-    f, g = function.value_and_grad(X)
+    f, g = function.value_and_grad(X, np.arange(len(X)))
     s, y = np.zeros((2, PAIRS, *X.shape))
     p, t = _direction(X, g, s, y), np.ones(len(X))
     for _ in range(max_rounds):
@@ -112,7 +116,7 @@ def ascend(function: Counted, X: Array, max_rounds: int, tolerance: float) -> tu
             break
         trial = np.clip(X[live] + t[live, None] * p[live], 0.0, 1.0)
         step = trial - X[live]
-        f_trial, g_trial = function.value_and_grad(trial)
+        f_trial, g_trial = function.value_and_grad(trial, live)
         foreseen, gain = np.vecdot(g[live], step), f_trial - f[live]
         enough = (gain > 0) & (gain >= ARMIJO * foreseen)
         # The parabola through f, its slope and the trial has its top at this share of the step.

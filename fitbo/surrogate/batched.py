@@ -152,6 +152,18 @@ class Surrogate(Parabola):
         prior_variance = self.theta.signal_variance[:, None] + MEAN_VARIANCE
         return floored(m, v, dm, dv, prior_variance)
 
+    def update(self, beta: Array, X: Array) -> Array:
+        """sum_n beta_n k(x, x_n) at X (B, d), beta (T, K, n) -> (T, K, B)."""
+        out = np.empty((*beta.shape[:2], len(X)))
+        for rows in blocks(len(X), WIDE):
+            table = squared_differences(X[rows], self.X_data)
+            for js in blocks(len(beta), CACHED // table.shape[1]):
+                k = self.covariance.kernel.correlation(self.theta[js], table)
+                k *= self.theta.signal_variance[js, None]
+                k += MEAN_VARIANCE
+                out[js, :, rows] = beta[js] @ k.reshape(len(k), -1, beta.shape[2]).swapaxes(1, 2)
+        return out
+
     def _moments_of_g(self, rho: Array, js: slice) -> tuple[Array, Array, Array]:
         """m (T, K, B), v (T, B), A (T, B, n) of the thetas js; rho (T, B n) is overwritten."""
         alpha, s2 = self.alpha[js], self.theta.signal_variance[js, None]

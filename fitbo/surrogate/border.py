@@ -71,6 +71,7 @@ def extended(surrogate: Surrogate, X: Array, y: Array) -> Surrogate:
         eta=lowest - gaps.ravel(),
         inverse_factor=factor,
         alpha=weights_of(factor, excess, gaps),
+        noise=noise,
         weights=_normalised(np.where(alive, log_weights + _prior_of_eta(gap), -np.inf)),
         own_eta=own_eta,
         log_weights=log_weights,

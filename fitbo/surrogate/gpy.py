@@ -108,6 +108,10 @@ class GPyCovariance(Covariance):
         table = np.array([*((mu, KERNEL_SCALE) for mu in location), NOISE, GAP])
         return Prior(table[:, 0], table[:, 1])
 
+    @property
+    def noise_column(self) -> int:
+        return self.free.size
+
     def unpack(self, log_theta: ArrayLike) -> KernelTheta:
         theta = np.exp(log_parameters(log_theta, self.free.size + 2))
         return KernelTheta(noise_variance=theta[:, -2], gap=theta[:, -1], values=theta[:, :-2])

@@ -45,6 +45,22 @@ class Kernel(ABC):
     def correlation_and_slopes(self, theta: Hyperparameters, table: Array) -> Slopes:
         """The same with the slopes: d rho/dx_i = (slope + parts_i) d r2_i/dx_i."""
 
+    def rows(self, share: Array, r2: Array) -> tuple[Array, Array]:
+        """rho (R, n) and its slopes in each r2_i (R, d or 1, n), every row with a theta of its own.
+
+        share (R,); r2 (R, d, n): the scaled squared differences by dimension.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no paths: define rows and spectrum")
+
+    def spectrum(
+        self, theta: Hyperparameters, n: int, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """Frequencies omega (M, F, d) and amplitudes a (M, F), F >= n, of random features [1]:
+
+        rho(x, x') = E sum_f a_f^2 cos(omega_f.(x - x')),   sum_f a_f^2 = 1.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no paths: define rows and spectrum")
+
 
 class Stationary(Kernel):
     """A kernel that is a function of the squared scaled distance, which its methods overwrite."""
@@ -57,11 +73,27 @@ class Stationary(Kernel):
     def value_and_slope(self, r2: Array) -> tuple[Array, Array]:
         """rho(r2) and d rho / d r2."""
 
+    def scales(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        """Draws of sigma: rho is the mean of exp(-sigma^2 r2/2), a mixture of Gaussians."""
+        raise NotImplementedError(f"{type(self).__name__} has no paths: define scales")
+
     def correlation(self, theta: Hyperparameters, table: Array) -> Array:
         return self.value(theta.precisions @ table)
 
     def correlation_and_slopes(self, theta: Hyperparameters, table: Array) -> Slopes:
         return *self.value_and_slope(theta.precisions @ table), None
+
+    def rows(self, share: Array, r2: Array) -> tuple[Array, Array]:
+        rho, slope = self.value_and_slope(r2.sum(1))
+        return rho, slope[:, None]
+
+    def spectrum(
+        self, theta: Hyperparameters, n: int, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        M, d = theta.lengthscales.shape
+        omega = rng.standard_normal((M, n, d)) / theta.lengthscales[:, None]
+        omega *= self.scales((M, n, 1), rng)
+        return omega, np.full((M, n), n**-0.5)
 
 
 @dataclass(frozen=True)
@@ -76,6 +108,9 @@ class RBF(Stationary):
         rho = self.value(r2)
         return rho, -0.5 * rho
 
+    def scales(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        return np.ones(shape)
+
 
 @dataclass(frozen=True)
 class Matern32(Stationary):
@@ -89,6 +124,9 @@ class Matern32(Stationary):
         a *= decay
         decay *= -1.5
         return a, decay
+
+    def scales(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        return np.sqrt(3 / rng.chisquare(3, shape))
 
 
 @dataclass(frozen=True)
@@ -118,6 +156,9 @@ class Matern52(Stationary):
         linear *= -5 / 6
         return rho, linear
 
+    def scales(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        return np.sqrt(5 / rng.chisquare(5, shape))
+
 
 @dataclass(frozen=True)
 class Rational(Stationary):
@@ -137,6 +178,9 @@ class Rational(Stationary):
         rho = slope * slope
         slope *= rho
         return rho, np.negative(slope, out=slope)
+
+    def scales(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        return np.sqrt(rng.gamma(2.0, 1.0, shape))
 
 
 @dataclass(frozen=True)
@@ -173,6 +217,28 @@ class Additive(Kernel):
         rho += (weight @ terms)[:, 0]
         parts *= weight[:, :, :1]
         return rho, slope, parts
+
+    def rows(self, share: Array, r2: Array) -> tuple[Array, Array]:
+        w = share[:, None]
+        rho, slope = self.whole.value_and_slope(r2.sum(1))
+        terms, slopes = self.part.value_and_slope(r2)
+        slopes *= w[:, :, None] / r2.shape[1]
+        slopes += ((1 - w) * slope)[:, None]
+        return (1 - w) * rho + w * terms.mean(1), slopes
+
+    def spectrum(
+        self, theta: Hyperparameters, n: int, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        M, d = theta.lengthscales.shape
+        each = -(-n // d)
+        whole, a = self.whole.spectrum(theta, n, rng)
+        axis = rng.standard_normal((M, each, d)) * self.part.scales((M, each, d), rng)
+        axis /= theta.lengthscales[:, None]
+        along = (axis[:, :, :, None] * np.eye(d)).reshape(M, each * d, d)
+        share = theta.share[:, None]
+        b = np.tile(np.sqrt(share / (each * d)), each * d)
+        omega = np.concatenate([whole, along], axis=1)
+        return omega, np.concatenate([np.sqrt(1 - share) * a, b], axis=1)
 
 
 KERNELS: Shelf[Kernel] = Shelf(

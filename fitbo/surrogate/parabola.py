@@ -5,6 +5,7 @@ eta             (M,)       the minimum, by theta
 theta           (T,)       the hyperparameters
 inverse_factor  (T, n, n)  L^-1, L L^T the covariance of the warped data
 alpha           (T, K, n)  (L L^T)^-1 g, g the data as each eta warps them
+noise           (T, n)     the variance of each datum in g
 weights         (T,)       of the thetas, where they have been weighted since they were drawn
 jitter          (T,)       what each theta's covariance needed to be factorised
 """
@@ -76,6 +77,7 @@ class Parabola(ABC):
     rule: Rule
     inverse_factor: Array = field(repr=False)
     alpha: Array = field(repr=False)
+    noise: Array = field(repr=False)
     weights: Array | None = None  # of the thetas, (T,); None: equal
     own_eta: Array | None = None  # of each theta when it was drawn, and its log-weight since,
     log_weights: Array | None = None  # the prior of eta apart: for ``border``
@@ -114,11 +116,11 @@ class Parabola(ABC):
             factor[js], jitter[js] = inverse_factor(K)
         gaps = gap_quantiles(factor, excess, theta.gap, etas)
         eta, alpha = y.min() - gaps.ravel(), weights_of(factor, excess, gaps)
-        return cls(covariance, theta, eta, jitter, rule, factor, alpha)
+        return cls(covariance, theta, eta, jitter, rule, factor, alpha, noise)
 
     def __getitem__(self, thetas: slice) -> Self:
         """The surrogate of some of the thetas only, with all their etas."""
-        per_theta = ("theta", "jitter", "inverse_factor", "alpha")
+        per_theta = ("theta", "jitter", "inverse_factor", "alpha", "noise")
         part = {name: getattr(self, name)[thetas] for name in per_theta}
         if self.weights is not None:
             chosen = self.weights[thetas]

@@ -33,9 +33,9 @@ class Covariance(ABC):
     kernel: Any  # what a subclass makes of the name or kernel that it is given
 
     @property
+    @abstractmethod
     def noise_column(self) -> int:
         """Where log noise is in ``log_theta``; log gap follows it."""
-        raise NotImplementedError
 
     @abstractmethod
     def default_prior(self) -> Prior:
@@ -62,7 +62,7 @@ class Posterior:
     """``log_theta`` (W, P) -> log-density (W,), -inf and never NaN where it cannot be evaluated.
 
     X (n, d) in the unit cube; y (n,) standardised (see ``Standardiser``); ``prior`` replaces the
-    default one.
+    default one, and ``noise``, location and scale, that of log noise.
     """
 
     COVARIANCE: ClassVar[type[Covariance]]
@@ -71,6 +71,7 @@ class Posterior:
     y: Array
     kernel: Any = "matern52"
     prior: Prior | None = None
+    noise: tuple[float, float] | None = None
     _prior: Prior = field(init=False, repr=False)
     _covariance: Covariance = field(init=False, repr=False)
 
@@ -84,6 +85,11 @@ class Posterior:
                 f"prior must have {default.location.size} entries for this kernel and X of shape "
                 f"{X.shape}, got {prior.location.size}"
             )
+        if self.noise is not None:
+            location, scale = prior.location.copy(), prior.scale.copy()
+            column = covariance.noise_column
+            location[column], scale[column] = self.noise
+            prior = Prior(location, scale)
         assign(self, X=X, y=y, _prior=prior, _covariance=covariance)
 
     @property

@@ -36,9 +36,10 @@ def mixture(equal=False, seed=0, batch=(B,)):
 
 
 def make(name):
-    return acquisition(
-        name, entropy=Quad(tol=1e-12), best=BEST, eta=ETA, beta=2.0, rng=np.random.default_rng(3)
-    )
+    facts = {"entropy": Quad(tol=1e-12), "best": BEST, "eta": ETA, "beta": 2.0}
+    if name == "remaining":  # which knows parabolas only
+        facts |= {"floor": ETA - 5, "minimum": ETA}
+    return acquisition(name, **facts, rng=np.random.default_rng(3))
 
 
 def average(p, f):

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fitbo.acquisition import ACQUISITIONS
-from fitbo.inference.fit import Fit
+from fitbo.inference.fit import Model
 from fitbo.inference.propose import blurred, indistinct, worth
 from fitbo.inference.settings import Settings
 from fitbo.mixture import Mixture
@@ -21,14 +21,14 @@ NOISE = np.array([1e-3, 2e-3, 9e-3])
 GAP = np.array([0.1, 0.2, 1.5])
 
 
-def known_fit() -> Fit:
+def known_fit() -> Model:
     """Six values in 2-D, and three samples whose noise and gap are those above."""
     rng = np.random.default_rng(0)
     X, y = rng.random((6, 2)), rng.standard_normal(6)
     scale = Standardiser.fit(y)
     theta = np.column_stack([np.full((3, 2), 0.5), np.ones(3), NOISE, GAP])
     surrogate = condition(X, scale(y), np.log(theta), kernel="rbf")
-    return Fit(X, y, scale, None, surrogate, 0.0)
+    return Model(X, y, scale, surrogate)
 
 
 @pytest.mark.parametrize("resolution", [0.0, 0.3, 2.0])
@@ -51,7 +51,8 @@ def test_to_blur_is_to_raise_every_variance_alike() -> None:
 def test_the_gain_alone_is_blurred(name: str) -> None:
     """An improvement is one of f, however small: for the others there is nothing to blur."""
     fit, settings = known_fit(), Settings(acquisition=name)
-    made = worth(fit, fit.surrogate, settings, np.random.default_rng(0))
+    minima = fit.surrogate.eta
+    made = worth(fit, fit.surrogate, settings, np.random.default_rng(0), minima)
     assert made.blur == (indistinct(fit, settings) if name == "fitbo" else 0.0)
 
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 
 from fitbo.acquisition.feasibility import Success, learn
-from fitbo.inference.fit import Fit
+from fitbo.inference.fit import Model
 from fitbo.inference.stopping import expected_improvement
 from fitbo.space import Space
 from fitbo.surrogate import Rule, Standardiser, condition
@@ -19,15 +19,15 @@ X = np.array([[0.0], [0.1], [0.5], [0.62], [1.0]])
 Y = 7 + 3 * np.array([1.0, 0.5, -0.4, -0.3, 1.2])  # a scale that R must be given back in
 
 
-def known_fit(rule: Rule, gaps: tuple[float, ...]) -> Fit:
+def known_fit(rule: Rule, gaps: tuple[float, ...]) -> Model:
     """Five values, and a sample for each gap, of as many lengthscales."""
     scale = Standardiser.fit(Y)
     n = len(gaps)
     theta = np.column_stack([np.linspace(0.15, 0.3, n), np.full(n, 0.7), np.full(n, 1e-3), gaps])
-    return Fit(X, Y, scale, None, condition(X, scale(Y), np.log(theta), kernel="rbf", rule=rule), 0)
+    return Model(X, Y, scale, condition(X, scale(Y), np.log(theta), kernel="rbf", rule=rule))
 
 
-def gains(fit: Fit) -> tuple[np.ndarray, np.ndarray]:
+def gains(fit: Model) -> tuple[np.ndarray, np.ndarray]:
     """E_j[max(b - f(x), 0)] over the grid, (G, M), by the law of f itself; and b - eta_j, (M,)."""
     b = fit.surrogate.predict(X).mean.min()
     if fit.surrogate.rule == "linearised":
@@ -43,7 +43,7 @@ def gains(fit: Fit) -> tuple[np.ndarray, np.ndarray]:
     return each, b - fit.surrogate.eta
 
 
-def over_the_grid(fit: Fit, success: Success | None, capped: bool) -> float:
+def over_the_grid(fit: Model, success: Success | None, capped: bool) -> float:
     """R, the cap at the x found without it."""
     each, most = gains(fit)
     chance = np.ones(len(GRID)) if success is None else success(GRID)
@@ -52,7 +52,7 @@ def over_the_grid(fit: Fit, success: Success | None, capped: bool) -> float:
     return fit.scale.scale * chance[best] * gain.mean()
 
 
-def remaining(fit: Fit, success: Success | None = None) -> float:
+def remaining(fit: Model, success: Success | None = None) -> float:
     return expected_improvement(fit, SPACE, np.random.default_rng(0), success)
 
 

@@ -1,0 +1,164 @@
+"""The entropy of the regret that remains: a ladder whose first rung is expected improvement.
+
+    best      float     the lowest value known
+    f*        (M,)      each sample's minimum, of a draw of the whole process
+    m, v      (..., M)  g ~ N(m, v) at the candidate, f = eta + g^2/2; s = sqrt(v)
+    c, c*     (..., M)  sqrt(2 (best - eta)) and sqrt(2 (f* - eta)): f improves where |g| < c
+    D         (M,)      best - f*, the regret that remains if the evaluation improves nothing
+    R         (..., M)  min(best, f(x)) - f*, the regret that remains after it
+
+An evaluation at x tells most about f* if it leaves the least to be said about it. For any density
+q of the positive reals [1],
+
+    I(f*; f(x)) >= H[f*] - E[-log q(R)],
+
+because given f(x) the regret is f* but for a shift. The best q with given moments of R is the
+maximum-entropy one, whose cross-entropy is its entropy, so that every rung
+
+    alpha_m(x) = -H_MaxEnt[m moments of R]
+
+bounds the information from below, and each further moment tightens the bound:
+
+- E R alone: the exponential law, H = 1 + log E R. As E R = E D - EI(x), the rung *is* expected
+  improvement;
+- E R and E log R: the gamma law of shape k, with log k - digamma(k) = log E R - E log R:
+
+      H = k + log Gamma(k) + (1 - k) digamma(k) + log(E R / k).
+
+  Of shape at most one: where f* is known better than exponentially, a larger k would pay for
+  regret that stays as it is. With k <= 1 less regret is never worse, and k = 1 is the first rung.
+
+Given a sample, f(x) cannot lie below f*, so g is truncated to |g| >= c*, of probability Z:
+
+    E[phi(R)] = phi(D) - 1/Z int_{c* < |g| < c} (phi(D) - phi((g^2 - c*^2)/2)) N(g; m, v) dg,
+
+a smooth integral over a bounded interval, cut where N vanishes, by Gauss-Legendre nodes in t,
+|g| = c_0 + (c_1 - c_0) t^2, which meet the logarithm at R = 0. The slopes follow from
+dN/dm = N (g - m)/v and dN/dv = N ((g - m)^2/v - 1)/(2 v), and from the envelope theorem:
+dH/d(moment) is the multiplier of the maximum-entropy law, k/E R for R and 1 - k for log R. What is
+returned is the logarithm of the gain over an evaluation that improves nothing.
+
+[1] Cheng, Chang, Malkomes, Variational entropy search for adjusting expected improvement,
+    arXiv 2501.18756 (2025), has the first two rungs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln, ndtr, polygamma, psi
+
+from fitbo.acquisition.improvement import by_moments, log_average, log_improvement, parabola
+from fitbo.acquisition.information import Acquisition, average
+from fitbo.checks import assign, finite
+from fitbo.entropy.protocol import Gradient
+from fitbo.mixture import LOG_2PI, Array, Mixture
+
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(20)
+NODES, WEIGHTS = 0.5 * (NODES + 1), 0.5 * WEIGHTS
+Gradients = tuple[Array, Array]
+
+FAINT = 1e-7  # relative fall of E R, below which differences are taken to first order
+LEAST = 1e-9  # of D against best - eta: a path may pass exactly through the lowest value
+LEAST_MASS = 1e-10  # of Z: f* is a draw, and may be one that the candidate's own law excludes
+LEAST_SPREAD = 1e-10  # of log E R - E log R, zero where R is the same in every sample
+LEAST_GAIN = 1e-200
+CUT = 8.0  # standard deviations from the mean of g, beyond which nothing is integrated
+NEWTON = 5
+
+
+@dataclass(frozen=True, eq=False)
+class RemainingRegret(Acquisition):
+    """-H of the gamma law with the moments E R and E log R of the regret that remains.
+
+    floor (M,): eta, the components being parabolas; minimum (M,): f* of each sample.
+    """
+
+    best: float
+    floor: Array
+    minimum: Array
+
+    def __post_init__(self) -> None:
+        finite("best", self.best)
+        for name in ("floor", "minimum"):
+            finite(name, getattr(self, name))
+        eta, gap = self.floor, np.maximum(self.best - self.floor, LEAST)
+        # f* is at least eta, and below the best value by more than rounding.
+        minimum = np.clip(self.minimum, eta, self.best - LEAST * gap)
+        assign(self, floor=np.asarray(eta), minimum=np.maximum(minimum, eta))
+
+    def value_and_grad(self, mixture: Mixture) -> Gradient:
+        D, (r, log_r), (r_m, log_r_m), (r_v, log_r_v) = self._moments(mixture)
+        w = mixture.weights
+        start, start_log = average(mixture, D), average(mixture, np.log(D))
+        fall, fall_log = average(mixture, r), average(mixture, log_r)
+        k, entropy = gamma_entropy(start - fall, start_log - fall_log)
+        k0, entropy0 = gamma_entropy(start, start_log)
+        slope, slope_log = k / (start - fall), 1 - k
+        gain = entropy0 - entropy
+        # Where the moments hardly fall, the difference of entropies is that of its first order.
+        faint = fall < FAINT * start
+        gain = np.where(faint, k0 / start * fall + (1 - k0) * fall_log, gain)
+        slope = np.where(faint, k0 / start, slope)[..., None]
+        slope_log = np.where(faint, 1 - k0, slope_log)[..., None]
+        far = gain < LEAST_GAIN
+        gain = np.where(far, 1.0, gain)
+        value, divided = np.log(gain), w / gain[..., None]
+        by_mean = divided * (slope * r_m + slope_log * log_r_m)
+        by_variance = divided * (slope * r_v + slope_log * log_r_v)
+        if far.any():  # to first order, in logarithms: log D falls by the fall of R over D
+            price = (k0 / start)[..., None] + (1 - k0)[..., None] / D
+            beyond = self._far(mixture, price)
+            value = np.where(far, beyond[0], value)
+            by_mean = np.where(far[..., None], beyond[1], by_mean)
+            by_variance = np.where(far[..., None], beyond[2], by_variance)
+        return value, by_mean, by_variance
+
+    def _far(self, mixture: Mixture, price: Array) -> Gradient:
+        """log sum_j w_j price_j EI_j, where the expected improvement underflows."""
+        each = mixture.means, mixture.variances, self.best, self.floor
+        log_value, by_mean, by_variance = log_improvement(*each)
+        share, value = log_average(mixture.weights * price, log_value)
+        return value, share * by_mean, share * by_variance
+
+    def _moments(self, mixture: Mixture) -> tuple[Array, Gradients, Gradients, Gradients]:
+        """D, the expected falls of R and log R of each component, and the slopes of these."""
+        mean, var = mixture.means, mixture.variances
+        a, m2, v, c2 = parabola(mean, var, self.best, self.floor)
+        m, s, c = np.sqrt(m2), np.sqrt(v), np.sqrt(c2)
+        low = np.broadcast_to(np.sqrt(2 * (self.minimum - self.floor)), c.shape)
+        D = 0.5 * (c2 - low * low)
+        # The density's middle, or, beyond it, where the tail that reaches below c is thickest.
+        tail = np.minimum(m - CUT * s, c - CUT * CUT * s / np.maximum((m - c) / s, CUT))
+        start = np.clip(tail, low, c)
+        width = np.clip(m + CUT * s, start, c) - start
+        rise = (start - low)[..., None] + width[..., None] * (NODES * NODES)  # |g| - c*
+        g = low[..., None] + rise
+        R = 0.5 * rise * (g + low[..., None])  # without cancellation
+        lost = np.stack([D[..., None] - R, np.log(D)[..., None] - np.log(R)])
+        lost *= (2 * width / s)[..., None] * (NODES * WEIGHTS)
+        above, below = ((sign * g - m[..., None]) / s[..., None] for sign in (1, -1))
+        pa, pb = (np.exp(-0.5 * (z * z + LOG_2PI)) for z in (above, below))
+        # int of the density, and of its derivatives in m and in v
+        missing = (lost * (pa + pb)).sum(-1)
+        by_m = (lost * (above * pa + below * pb)).sum(-1) / s
+        by_v = (lost * ((above * above - 1) * pa + (below * below - 1) * pb)).sum(-1) / (2 * v)
+        one, two = (low - m) / s, (-low - m) / s
+        Z = np.maximum(1 - (ndtr(one) - ndtr(two)), LEAST_MASS)
+        q1, q2 = (np.exp(-0.5 * (z * z + LOG_2PI)) for z in (one, two))
+        Z_m, Z_v = (q1 - q2) / s, (one * q1 - two * q2) / (2 * v)
+        value = missing / Z
+        slopes = [(by_m - value * Z_m) / Z, (by_v - value * Z_v) / Z]
+        by_mean, by_var = by_moments(a, m2, slopes[0] / (2 * m), slopes[1])
+        return D, (value[0], value[1]), (by_mean[0], by_mean[1]), (by_var[0], by_var[1])
+
+
+def gamma_entropy(mean: Array, mean_log: Array) -> tuple[Array, Array]:
+    """Shape k <= 1 and entropy of the gamma law with these E R and, if k < 1, E log R."""
+    spread = np.maximum(np.log(mean) - mean_log, LEAST_SPREAD)
+    k = (3 - spread + np.sqrt((spread - 3) ** 2 + 24 * spread)) / (12 * spread)
+    for _ in range(NEWTON):  # in 1/k, in which log k - digamma(k) is nearly linear
+        k = 1 / (1 / k + (np.log(k) - psi(k) - spread) / (k * k * (1 / k - polygamma(1, k))))
+    k = np.minimum(k, 1.0)
+    return k, k + gammaln(k) + (1 - k) * psi(k) + np.log(mean / k)
