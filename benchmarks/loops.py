@@ -5,27 +5,42 @@ values; a fixed seed makes each of them repeat itself. The best observed is what
 
 ============  ======================================================================================
 egobox-trego  EGObox's ``Egor`` [1], ``trego=True``: turns of global and local steps of LogEI in a
-              trust region about the incumbent [2]. The design is its ``x_doe`` and ``y_doe``.
+              trust region about the incumbent [2]. The design is its ``x_doe`` and ``y_doe``. It
+              stops when it has no new point; then it begins again from all values.
 egobox        The same without: LogEI, EGObox's default.
-pybads        PyBADS [3] told that the objective is deterministic. The design is its
-              ``precomputed_evaluations``, which train its Gaussian process, and ``x0`` the best of
-              it, as the documentation of that argument advises. When it ends before the budget,
-              it begins again at a random point, as its authors advise [3], knowing all values.
+pybads        PyBADS [3], ``uncertainty_handling=False``. The design is ``precomputed_evaluations``,
+              which train its Gaussian process, in place of its own (``fun_eval_start=0``); ``x0``
+              is the best of it, as the documentation of that argument advises. ``tol_fun=1e-8``,
+              the last target. When it ends before the budget it begins again at a random point
+              ("rerun from different starting points", its example 5), knowing all values.
+cma           pycma's ``CMAEvolutionStrategy`` [4], ``x0`` the best of the design and ``sigma0`` a
+              quarter of the cube's side ("about 1/4th of the search domain width"), within bounds.
+              The other points are not used. When it ends, IPOP: twice the population, from a
+              random point.
+smac          SMAC3's ``BlackBoxFacade`` [5] by ask and tell, ``deterministic``; the design is its
+              initial design (``additional_configs``, and ``n_configs=0`` of its own).
 ============  ======================================================================================
 
 [1] Lafage, egobox, a Rust toolbox for efficient global optimization, JOSS 7(78), 4737, 2022.
 [2] Diouane, Picheny, Le Riche, Scotto Di Perrotolo, TREGO: a trust-region framework for efficient
     global optimization, J. Global Optimization 86, 2023.
-[3] Singh, Acerbi, PyBADS: fast and robust black-box optimization in Python, JOSS 9(94), 5694, 2024;
-    https://github.com/acerbilab/bads/wiki (how many times to run it, and from where).
+[3] Singh, Acerbi, PyBADS: fast and robust black-box optimization in Python, JOSS 9(94), 5694, 2024.
+[4] Hansen, Akimoto, Baudis, CMA-ES/pycma; Auger, Hansen, A restart CMA evolution strategy with
+    increasing population size, CEC 2005.
+[5] Lindauer et al., SMAC3: a versatile Bayesian optimization package for hyperparameter
+    optimization, JMLR 23, 2022.
 """
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rivals import SUGGEST, Evaluate, Peer, Start
+
+from fitbo.mixture import Array
 
 
 def egobox(start: Start, evaluate: Evaluate, trego: bool) -> None:
@@ -53,17 +68,16 @@ def egobox(start: Start, evaluate: Evaluate, trego: bool) -> None:
             raise raised[0]
 
 
-def pybads(start: Start, evaluate: Evaluate) -> None:
+def pybads(start: Start, evaluate: Evaluate, **options: Any) -> None:
     from pybads import BADS
 
     U, y = start.data.U, start.data.y
-    dim = U.shape[1]
-    x0 = start.data.rng(SUGGEST).random(dim) if start.turn else U[np.argmin(y)]
     optimiser = BADS(
         lambda u: evaluate(np.ravel(u)),
-        x0,
-        *(np.full(dim, bound) for bound in (0.0, 1.0, 0.0, 1.0)),
+        begin(start),
+        *(np.full(U.shape[1], bound) for bound in (0.0, 1.0, 0.0, 1.0)),  # hard, then plausible
         options={
+            **options,
             "uncertainty_handling": False,
             "max_fun_evals": start.left,
             "random_seed": start.data.integer(SUGGEST),
@@ -75,9 +89,69 @@ def pybads(start: Start, evaluate: Evaluate) -> None:
     optimiser.optimize()
 
 
+def begin(start: Start) -> Array:
+    """Where a local search begins: at the best of the design, later at random, (d,)."""
+    U, y = start.data.U, start.data.y
+    return start.data.rng(SUGGEST).random(U.shape[1]) if start.turn else U[np.argmin(y)]
+
+
+def cma(start: Start, evaluate: Evaluate, sigma0: float) -> None:
+    from cma import CMAEvolutionStrategy, CMAOptions
+
+    d = start.data.U.shape[1]
+    options = CMAOptions()
+    options.update({"bounds": [0, 1], "seed": 1 + start.data.integer(SUGGEST), "verbose": -9})
+    options["popsize"] = (4 + int(3 * np.log(d))) * 2**start.turn  # pycma's own, then IPOP's
+    search = CMAEvolutionStrategy(begin(start), sigma0, options)
+    while not search.stop():
+        points = search.ask()
+        search.tell(points, [evaluate(u) for u in points])
+
+
+def smac(start: Start, evaluate: Evaluate) -> None:
+    from ConfigSpace import Configuration, ConfigurationSpace, Float
+    from smac import BlackBoxFacade, Scenario
+    from smac.runhistory.dataclasses import TrialValue
+
+    U, y = start.data.U, start.data.y
+    seed = start.data.integer(SUGGEST)
+    names = [f"x{i:02d}" for i in range(U.shape[1])]  # SMAC sorts them
+    space = ConfigurationSpace(seed=seed, space={})
+    space.add([Float(name, (0.0, 1.0)) for name in names])
+    seen = [Configuration(space, dict(zip(names, u, strict=True))) for u in U.tolist()]
+    known = dict(zip(seen, y.tolist(), strict=True))
+    with tempfile.TemporaryDirectory() as folder:  # it writes a history of its own
+        trials = len(y) + start.left
+        scenario = Scenario(
+            space, deterministic=True, n_trials=trials, seed=seed, output_directory=Path(folder)
+        )
+        design = BlackBoxFacade.get_initial_design(scenario, n_configs=0, additional_configs=seen)
+        facade = BlackBoxFacade(
+            scenario, never, initial_design=design, overwrite=True, logging_level=False
+        )
+        for _ in range(trials):
+            asked = facade.ask()
+            value = known.get(asked.config)
+            if value is None:
+                value = evaluate(np.array([asked.config[name] for name in names]))
+            facade.tell(asked, TrialValue(cost=value))
+
+
+def never(config: Any, seed: int = 0) -> float:
+    raise RuntimeError("SMAC is driven by ask and tell, and evaluates nothing itself")
+
+
 ALL = (
     Peer("egobox-trego", "EGObox-TREGO", ("egobox",), play=egobox, settings={"trego": True}),
     Peer("egobox", "EGObox", ("egobox",), play=egobox, settings={"trego": False}),
-    Peer("pybads", "PyBADS", ("pybads", "gpyreg"), play=pybads),
+    Peer(
+        "pybads",
+        "PyBADS",
+        ("pybads", "gpyreg"),
+        play=pybads,
+        settings={"fun_eval_start": 0, "tol_fun": 1e-8},
+    ),
+    Peer("cma", "CMA-ES", ("cma",), play=cma, settings={"sigma0": 0.25}),
+    Peer("smac", "SMAC3-BlackBox", ("smac",), play=smac),
 )
 LOOPS = {peer.name: peer for peer in ALL}

@@ -232,9 +232,8 @@ def let_play(
         return float(value)
 
     try:
-        while True:
-            before = made
-            start = Start(data_of(book, config, made), config.campaign.budget - made, turn)
+        while left := config.campaign.budget - made:
+            before, start = made, Start(data_of(book, config, made), left, turn)
             try:
                 peer.play(start, evaluate, **peer.settings)
             except Exception as error:  # noqa: BLE001 (a rival's own)
