@@ -21,7 +21,7 @@ report        5, 10       1 to 5     for the final table, run once; not looked a
 ============  ==========  =========  ===========================================================
 
 ``--set`` changes fitbo alone and takes the keys of a method in a campaign's file, or any key of the
-file by its path: ``--set surrogate.kernel=rbf``, ``--set initial.design=lhs``. A variant needs a
+file by its path: ``--set surrogate.kernel=rbf``, ``--set initial.design=latin``. A variant needs a
 ``--label`` of its own. The fitbo that runs is the one that Python imports.
 
 ``loops`` and ``peers`` say how each rival is set. ``bbob_report`` says what the report measures.
@@ -65,6 +65,7 @@ SPLITS = {"development": ((2, 3), range(11, 16)), "report": ((5, 10), range(1, 6
 CHOSEN = ("random", "gpsampler", "logei")  # of the rivals that have a model
 RIVALS = {name: PEERS[name] for name in CHOSEN} | LOOPS
 DEFAULT = "fitbo"
+BUDGET = 22  # evaluations per dimension, 2 of them in the design
 
 
 def make(dim: int, function: int = 1, instance: int = 1) -> Made:
@@ -97,7 +98,7 @@ def config_of(
         "problems": [{**problem, "label": f"f{function:02d}-d{dim}"}],
         "methods": [method],
         "seeds": [instance],
-        "budget": 22 * dim,
+        "budget": BUDGET * dim,
         "output": str(output),
     }
     of_file = set(keys_of(Campaign)) - set(keys_of(MethodConfig))

@@ -19,6 +19,8 @@ cma           pycma's ``CMAEvolutionStrategy`` [4], ``x0`` the best of the desig
               random point.
 smac          SMAC3's ``BlackBoxFacade`` [5] by ask and tell, ``deterministic``; the design is its
               initial design (``additional_configs``, and ``n_configs=0`` of its own).
+hebo          HEBO with ``model_name="gpy"``, by ask and tell in an interpreter of its own, which
+              ``HEBO_PYTHON`` names: see ``hebo_server``. It observes the design.
 ============  ======================================================================================
 
 [1] Lafage, egobox, a Rust toolbox for efficient global optimization, JOSS 7(78), 4737, 2022.
@@ -33,14 +35,21 @@ smac          SMAC3's ``BlackBoxFacade`` [5] by ask and tell, ``deterministic``;
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rivals import SUGGEST, Evaluate, Peer, Start
+from rivals import SUGGEST, Data, Evaluate, Model, Peer, Start
 
 from fitbo.mixture import Array
+
+HEBO_SERVER = Path(__file__).with_name("hebo_server.py")
 
 
 def egobox(start: Start, evaluate: Evaluate, trego: bool) -> None:
@@ -141,6 +150,44 @@ def never(config: Any, seed: int = 0) -> float:
     raise RuntimeError("SMAC is driven by ask and tell, and evaluates nothing itself")
 
 
+def hebo(data: Data) -> Model:
+    def suggest() -> Array:
+        server, _ = hebo_server()
+        assert server.stdin is not None
+        assert server.stdout is not None
+        question = {"U": data.U.tolist(), "y": data.y.tolist(), "seed": data.integer(SUGGEST)}
+        print(json.dumps(question), file=server.stdin, flush=True)
+        answer = json.loads(server.stdout.readline())
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return np.array(answer["u"])
+
+    return Model(suggest)
+
+
+@cache
+def hebo_server() -> tuple[subprocess.Popen[str], dict[str, str]]:
+    """HEBO's process, which ends with this one, and its versions."""
+    command = [os.environ.get("HEBO_PYTHON", sys.executable), str(HEBO_SERVER)]
+    pipe = subprocess.PIPE
+    server = subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
+    )
+    assert server.stdout is not None
+    line = server.stdout.readline()
+    if not line:
+        server.communicate()  # closes the pipes
+        raise ValueError(
+            f"hebo needs HEBO, which {command[0]} cannot import: let HEBO_PYTHON name an "
+            f"interpreter that can, as {HEBO_SERVER.name} describes"
+        )
+    return server, json.loads(line)
+
+
+def hebo_versions() -> dict[str, str]:
+    return hebo_server()[1]
+
+
 ALL = (
     Peer("egobox-trego", "EGObox-TREGO", ("egobox",), play=egobox, settings={"trego": True}),
     Peer("egobox", "EGObox", ("egobox",), play=egobox, settings={"trego": False}),
@@ -153,5 +200,6 @@ ALL = (
     ),
     Peer("cma", "CMA-ES", ("cma",), play=cma, settings={"sigma0": 0.25}),
     Peer("smac", "SMAC3-BlackBox", ("smac",), play=smac),
+    Peer("hebo", "HEBO", fit=hebo, versions=hebo_versions),
 )
 LOOPS = {peer.name: peer for peer in ALL}

@@ -289,6 +289,10 @@ def missing(peers: Sequence[Peer]) -> str | None:
         for package in peer.packages:
             if importlib.util.find_spec(package) is None:
                 return f'{peer.name} needs {package}: python -m pip install -e ".[peers]"'
+        try:
+            _ = peer.versions and peer.versions()
+        except (OSError, ValueError) as error:
+            return str(error)
     return None
 
 

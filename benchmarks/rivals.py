@@ -95,6 +95,7 @@ class Peer:
     fit: Callable[[Data], Model] | None = None
     play: Callable[..., None] | None = None  # (Start, Evaluate, **settings)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    versions: Callable[[], Mapping[str, str]] | None = None  # of what another interpreter has
 
 
 class Over(BaseException):
@@ -134,7 +135,7 @@ def run_study(
             if stop():
                 return f"stopped after {len(book.study.y)} of {budget}"
             tell(next(iter(book.pending()), None) or ask_rival(book, config, peer))
-        if peer.play:
+        if peer.play and len(book.study.y) < budget:
             let_play(book, config, peer, tell, stop)
             if len(book.study.y) < budget:
                 return f"stopped after {len(book.study.y)} of {budget}"
@@ -286,6 +287,7 @@ def header(config: StudyConfig, peer: Peer) -> dict[str, Any]:
     settings = {"settings": dict(peer.settings)} if peer.settings else {}
     head["study"]["method"] = {"label": peer.label, "peer": peer.name, **settings}
     head["versions"] |= {package: version(package) for package in peer.packages}
+    head["versions"] |= peer.versions() if peer.versions else {}
     return head
 
 
