@@ -83,7 +83,8 @@ def report(chosen: argparse.Namespace) -> int:
         f"Made by `python benchmarks/bbob.py report --split {chosen.split}`: noise-free, 2d Sobol",
         "points (the same for every method) and 20d evaluations. Regret is that of the best",
         "observed. A target is a regret of 10^2, 10^1.8, ..., 10^-8. Standard errors and intervals",
-        f"(95%) treat the functions as independent, not the instances. {versions('ioh', 'numpy')}.",
+        "(95%) treat the functions as independent, not the instances. Seconds are of the clock, so",
+        f"that they compare only where the machine did nothing else. {versions('ioh', 'numpy')}.",
     ]
     style = dict(zip(scores, drawing.styles(list(scores)), strict=True))
     for dim in sorted({key[0] for runs in scores.values() for key in runs}):
@@ -109,10 +110,9 @@ def dimension(scores: Scores, keys: Sequence[Key], dim: int) -> list[str]:
     last = final(scores, keys)
     rank = ranks(last)
     order = np.argsort(rank.mean(0), kind="stable")
-    instances = len({key[2] for key in keys})
     lines = [
         "",
-        f"{len(keys)} problems that all have completed, {instances} instances. 'worse': runs whose "
+        f"{len(keys)} problems that all have completed, {instances(keys)}. 'worse': runs whose "
         "recommended point is worse than the best observed (by more than 5%).",
         "",
         f"| method | mean rank of {len(names)} | targets at {' / '.join(map(str, at))} "
@@ -149,6 +149,11 @@ def dimension(scores: Scores, keys: Sequence[Key], dim: int) -> list[str]:
             cells.append(f"{rank[mine, i].mean():.2f}, {reached:.3f}")
         lines.append(f"| {names[i]} | {' | '.join(cells)} |")
     return lines
+
+
+def instances(keys: Sequence[Key]) -> str:
+    count = len({key[2] for key in keys})
+    return f"{count} instance{'s' * (count > 1)}"
 
 
 def shown(mean: float, error: float) -> str:
@@ -200,8 +205,7 @@ def ecdf_figure(
         panel.set_xlabel("evaluations / dimension")
     for panel in axes[:, 0]:
         panel.set_ylabel("share of targets")
-    instances = len({key[2] for key in keys})
-    rest = f"targets 10^2 to 10^-8, {instances} instances; grey: the initial design"
+    rest = f"targets 10^2 to 10^-8, {instances(keys)}; grey: the initial design"
     drawing.title_line(figure, f"BBOB in {dim} dimensions", rest)
     return figure
 
