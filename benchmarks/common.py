@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+LIBRARIES = ("OMP", "OPENBLAS", "MKL", "RAYON")  # Rayon: of what is written in Rust
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in LIBRARIES}
 
 
 def one_thread() -> None:
@@ -36,6 +37,15 @@ def one_thread() -> None:
     if "numpy" in sys.modules and os.environ.get("OMP_NUM_THREADS") != "1":
         raise RuntimeError("one_thread() must precede numpy, which is imported: call it earlier")
     os.environ.update(ONE_THREAD)
+
+
+def prepare_workers() -> None:
+    """One thread for processes started from here, which keep the memory that they were given.
+
+    glibc gives torch's large arrays back to the system and asks for them again at each step, which
+    is a third of the time of JES.
+    """
+    os.environ.update(ONE_THREAD, MALLOC_MMAP_MAX_="0", MALLOC_TRIM_THRESHOLD_=str(1 << 33))
 
 
 def versions(*packages: str) -> str:

@@ -44,83 +44,36 @@ observed for its recommendation, and the row says why under ``fallback``.
 
 from __future__ import annotations
 
-import os
+from common import prepare_workers
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
-# glibc gives torch's large arrays back to the system and asks for them again at each step, which is
-# a third of the time of JES. The workers, which read this as they start, keep theirs.
-os.environ.update(MALLOC_MMAP_MAX_="0", MALLOC_TRIM_THRESHOLD_=str(1 << 33))
+prepare_workers()
 
 import argparse
 import importlib.util
 import sys
-import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import as_completed
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import rivals
 import yaml
+from rivals import FIT, RECOMMEND, SUGGEST, Data, Model, Peer, run_all, seeds_of
 
-from fitbo.config.build import build_problem
-from fitbo.config.campaign import INCIDENTAL, Campaign, StudyConfig
-from fitbo.config.executor import Executor
+from fitbo.config.campaign import Campaign, StudyConfig
 from fitbo.config.method import EntropyConfig, MethodConfig
 from fitbo.config.problem import ProblemConfig
-from fitbo.decode import differences
 from fitbo.mixture import Array
-from fitbo.records import archive, notebook
-from fitbo.records.events import Entry
-from fitbo.records.journal import Busy, ConfigChanged, Writer
-from fitbo.records.notebook import Notebook
-from fitbo.report import history
-from fitbo.runs import study
-from fitbo.runs.executors import open_executor
+from fitbo.records import archive
 
 RESULTS = Path(__file__).parent.parent / "results"
 NAME = "peers"  # of the campaign
-PEER_STREAM = 200  # apart from a study's purposes and from the noise
-FIT, SUGGEST, RECOMMEND = range(3)
 NOISELESS = 1e-6  # observation variance of standardised values; GPyTorch's least in double
 RAW_SAMPLES, RESTARTS, CANDIDATES, OPTIMA = 512, 10, 1000, 12
-
-
-@dataclass(frozen=True)
-class Data:
-    """What a rival is shown after n evaluations; ``warm`` is what it noted one evaluation ago."""
-
-    U: Array  # (n, d), in the unit cube
-    y: Array  # (n,)
-    n_initial: int
-    noisy: bool
-    seed: int
-    warm: Sequence[float] | None = None
-
-    def rng(self, purpose: int) -> np.random.Generator:
-        return np.random.default_rng([self.seed, PEER_STREAM, len(self.y), purpose])
-
-    def integer(self, purpose: int) -> int:
-        return int(self.rng(purpose).integers(2**31))
-
-    @property
-    def score(self) -> Array:
-        """Standardised -y, to be maximised."""
-        return (self.y.mean() - self.y) / max(self.y.std(ddof=1), 1e-12)
-
-
-@dataclass(frozen=True)
-class Model:
-    """What a rival makes of the data: points of the cube, (d,), and a note for its next fit."""
-
-    suggest: Callable[[], Array]
-    recommend: Callable[[], Array] | None = None  # None: there is no mean, the best observed serves
-    note: list[float] | None = None
 
 
 def random(data: Data) -> Model:
@@ -276,30 +229,18 @@ def exactly(fit: Callable[[Data], Model], data: Data) -> Model:
     return fit(replace(data, noisy=False))
 
 
-@dataclass(frozen=True)
-class Peer:
-    """A rival: its label in the journals, how it is fitted, and the packages it needs."""
-
-    label: str
-    fit: Callable[[Data], Model]
-    packages: tuple[str, ...] = ()
-
-
-PEERS = {
-    "random": Peer("Random", random),
-    "tpe": Peer("Optuna-TPE", tpe, ("optuna",)),
-    "gpsampler": Peer("Optuna-GPSampler", gpsampler, ("optuna", "torch")),
-    "gpsampler-exact": Peer(
-        "Optuna-GPSampler-exact", partial(exactly, gpsampler), ("optuna", "torch")
-    ),
-    "logei": Peer("BoTorch-LogEI", partial(botorch, logei), ("botorch", "torch")),
-    "logei-exact": Peer(
-        "BoTorch-LogEI-exact", partial(exactly, partial(botorch, logei)), ("botorch", "torch")
-    ),
-    "gibbon": Peer("BoTorch-GIBBON", partial(botorch, gibbon), ("botorch", "torch")),
-    "jes": Peer("BoTorch-JES", partial(botorch, jes), ("botorch", "torch")),
-}
-
+OPTUNA, BOTORCH = ("optuna", "torch"), ("botorch", "torch")
+ALL = (
+    Peer("random", "Random", fit=random),
+    Peer("tpe", "Optuna-TPE", ("optuna",), tpe),
+    Peer("gpsampler", "Optuna-GPSampler", OPTUNA, gpsampler),
+    Peer("gpsampler-exact", "Optuna-GPSampler-exact", OPTUNA, partial(exactly, gpsampler)),
+    Peer("logei", "BoTorch-LogEI", BOTORCH, partial(botorch, logei)),
+    Peer("logei-exact", "BoTorch-LogEI-exact", BOTORCH, partial(exactly, partial(botorch, logei))),
+    Peer("gibbon", "BoTorch-GIBBON", BOTORCH, partial(botorch, gibbon)),
+    Peer("jes", "BoTorch-JES", BOTORCH, partial(botorch, jes)),
+)
+PEERS = {peer.name: peer for peer in ALL}
 
 OURS = {
     "fitbo-memel": MethodConfig(
@@ -338,145 +279,21 @@ def config_of(
 
 
 def run_study(config: StudyConfig, name: str, stop: Callable[[], bool] = lambda: False) -> str:
-    """Run one study to its budget, from wherever its journal ends; a line about how it went."""
-    if name in OURS:
-        ended = study.run(config, stop=stop, patience=0.0)
-        return "stopped" if ended is None else "complete"
-    problem, budget = build_problem(config.problem), config.campaign.budget
-    with Writer(config.journal) as writer:
-        book = opened(writer, config, name)
-        before, began = book.elapsed, time.monotonic()
-
-        def elapsed() -> float:
-            return round(before + time.monotonic() - began, 3)
-
-        while len(book.study.y) < budget:
-            if stop():
-                return f"stopped after {len(book.study.y)} of {budget}"
-            entry = next(iter(book.pending()), None) or ask_rival(book, config, name)
-            outcome = study.observe(config, entry)
-            more = {"f": problem(list(entry.point.values())), "seconds": round(outcome.seconds, 6)}
-            book.told(entry, outcome.value, **more, elapsed=elapsed())
-        if book.rows[-1].get("event") == "told":
-            _, row = advised(book, config, name)
-            reason = f"the budget of {budget} evaluations is spent"
-            stopped = {"event": "stopped", "reason": reason, "elapsed": elapsed(), "budget": budget}
-            book.append(stopped | row)
-    (run,) = history.load([config.journal])
-    simple, immediate = run.simple[-1], run.immediate[-1]
-    return f"{len(run)} evaluations, simple regret {simple:.1e}, immediate {immediate:.1e}"
+    """Run the study of a rival, or of one of ours, by its name."""
+    return rivals.run_study(config, PEERS.get(name), stop)
 
 
-def opened(writer: Writer, config: StudyConfig, name: str) -> Notebook:
-    """The journal's notebook, if it is this rival's; the study in it has the design."""
-    head = header(config, name)
-    if writer.journal is None:
-        writer.append(head)
-    elif changed := differences(lasting(writer.journal.header), lasting(head)):
-        raise ConfigChanged(
-            f"{config.journal} was made by another configuration: {'; '.join(changed)}. "
-            f"Choose another --output, or move it away"
-        )
-    rows = writer.journal.rows if writer.journal is not None else []
-    design = notebook.replay(config, rows, fits=False)
-    return Notebook(design, config, rows, writer)
-
-
-def ask_rival(book: Notebook, config: StudyConfig, name: str) -> Entry:
-    """The next point, of the design or by the rival's model; on the disk when this returns."""
-    n, space = len(book.study.y) + 1, book.study.space
-    if n <= config.n_initial:
-        return book.ask()
-    model, row = advised(book, config, name)
-    u, why, seconds = attempt(model.suggest)
-    if u is None:
-        row["fallback"] = "; ".join(filter(None, (row.get("fallback"), f"suggestion: {why}")))
-        u = np.random.default_rng([config.seed, PEER_STREAM, n]).random(space.dim)
-    row["suggestion_seconds"]["search"] = round(seconds, 6)
-    entry = Entry(n, book.plain(space.from_cube(u)))
-    asked = {"event": "asked", "id": n, "point": entry.point, "source": entry.source}
-    book.append(asked | ({"note": model.note} if model.note else {}) | row)
-    return entry
-
-
-def advised(book: Notebook, config: StudyConfig, name: str) -> tuple[Model, dict[str, Any]]:
-    """The rival's model of all values, and what a row says of it: what it recommends, its times."""
-    space, told = book.study.space, book.outcomes
-    X = [list(entry.point.values()) for entry in told]
-    data = Data(
-        U=np.clip(space.to_cube(X), 0.0, 1.0),
-        y=book.study.y,
-        n_initial=config.n_initial,
-        noisy=config.noise_std > 0,
-        seed=config.seed,
-        warm=[row for row in book.rows if row.get("event") == "asked"][-1].get("note"),
-    )
-    model, failure, fitting = attempt(lambda: PEERS[name].fit(data))
-
-    def fail() -> Array:
-        raise RuntimeError(failure)
-
-    model = model or Model(fail, fail)
-    u, why, searching = attempt(model.recommend) if model.recommend else (None, None, 0.0)
-    best = X[int(np.argmin(data.y))]
-    x = best if u is None else space.from_cube(u).tolist()
-    f = build_problem(config.problem)(x)
-    return model, {
-        "recommended": {"point": book.plain(x), "f": f},
-        **({"fallback": f"recommendation: {why}"} if why else {}),
-        "suggestion_seconds": {"mcmc": round(fitting, 6), "recommend": round(searching, 6)},
-    }
-
-
-def attempt(make: Callable[[], Any]) -> tuple[Any, str | None, float]:
-    """What ``make`` returns, or None and why, and the seconds it took."""
-    started = time.perf_counter()
-    made, why = None, None
-    try:
-        made = make()
-        if isinstance(made, np.ndarray) and not np.isfinite(made).all():
-            made, why = None, "not finite"
-    except Exception as error:  # noqa: BLE001 (whatever a rival raises costs it a point, not a run)
-        why = f"{type(error).__name__}: {error}"[:300]
-    return made, why, time.perf_counter() - started
-
-
-def header(config: StudyConfig, name: str) -> dict[str, Any]:
-    """A study's header, with the rival for its method."""
-    head = notebook.header(config)
-    head["study"]["method"] = {"label": PEERS[name].label, "peer": name}
-    head["versions"] |= {package: version(package) for package in PEERS[name].packages}
-    return head
-
-
-def lasting(head: Mapping[str, Any]) -> dict[str, Any]:
-    """What a header says of the study itself, which must not change."""
-    described = head.get("study", {})
-    problem = described.get("problem", {}).items()
-    return {**described, "problem": {k: v for k, v in problem if k not in INCIDENTAL}}
-
-
-def run_all(studies: Sequence[tuple[StudyConfig, str]], workers: int) -> int:
-    """Run the studies and say how each went; the number that failed."""
-    failed = 0
-    with open_executor(Executor(workers=workers), len(studies)) as (pool, stopping):
-        futures = {pool.submit(run_study, *each, stopping): each[0] for each in studies}
-        for future in as_completed(futures):
-            error = future.exception()
-            if error is None:
-                said = future.result()
-            elif isinstance(error, Busy):
-                said = "skipped, as another process is writing it"
-            else:
-                said, failed = f"failed: {type(error).__name__}: {error}", failed + 1
-            print(f"{futures[future].title}: {said}", flush=True)
-    return failed
-
-
-def seeds_of(text: str) -> list[int]:
-    """``0:10`` -> 0 .. 9; ``3`` -> 3."""
-    first, colon, end = text.partition(":")
-    return list(range(int(first or 0), int(end))) if colon else [int(first)]
+def missing(peers: Sequence[Peer]) -> str | None:
+    """What to install for these rivals, if anything."""
+    for peer in peers:
+        for package in peer.packages:
+            if importlib.util.find_spec(package) is None:
+                return f'{peer.name} needs {package}: python -m pip install -e ".[peers]"'
+        try:
+            _ = peer.versions and peer.versions()
+        except (OSError, ValueError) as error:
+            return str(error)
+    return None
 
 
 def main() -> None:
@@ -492,10 +309,8 @@ def main() -> None:
         "--output", type=Path, default=RESULTS, help="journals go below OUTPUT/peers"
     )
     chosen = parser.parse_args()
-    for peer in chosen.peers:
-        for package in PEERS[peer].packages if peer in PEERS else ():
-            if importlib.util.find_spec(package) is None:
-                sys.exit(f'{peer} needs {package}: python -m pip install -e ".[peers]"')
+    if needed := missing([PEERS[name] for name in chosen.peers if name in PEERS]):
+        sys.exit(needed)
     archive.unpack(chosen.output / NAME)
     studies = [
         (config_of(problem, peer, seed, chosen.noise_variance, chosen.extra, chosen.output), peer)
@@ -503,7 +318,7 @@ def main() -> None:
         for problem in chosen.problems
         for peer in chosen.peers
     ]
-    sys.exit(1 if run_all(studies, chosen.workers) else 0)
+    sys.exit(1 if run_all(studies, chosen.workers, run_study) else 0)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ NEEDS = {
 
 @pytest.fixture(scope="module")
 def peers() -> ModuleType:
+    sys.path.insert(0, str(SCRIPT.parent))  # where a script finds the modules beside it
     spec = importlib.util.spec_from_file_location("benchmarks_peers", SCRIPT)
     assert spec is not None
     assert spec.loader is not None
