@@ -121,8 +121,7 @@ class MEMe(Flat):
             near: Array | None = None
             for basis, refine in self._ladder():
                 log_h, mu = np.empty(len(pending)), np.empty((len(pending), basis.size + 1))
-                for part, at in _cached(pending, means.shape[1]):
-                    scaled = _Scaled.of(means[at], variances[at], weights[at])
+                for part, scaled in _scaled(pending, means, variances, weights):
                     log_h[part] = np.log(scaled.h[:, 0])
                     mu[part] = mixture_moments(basis, scaled.a, scaled.s2, scaled.weights)
                 mu /= mu[:, :1]
@@ -134,8 +133,10 @@ class MEMe(Flat):
                 used[rows], iterations[rows] = basis.size, density.iterations[good]
                 residual[rows] = density.residual[good]
                 multipliers = density.multipliers[good]
-                for part, at in _cached(rows if gradient else rows[:0], means.shape[1]):
-                    scaled = _Scaled.of(means[at], variances[at], weights[at])
+                for part, scaled in _scaled(
+                    rows[: gradient * len(rows)], means, variances, weights
+                ):
+                    at = rows[part]
                     by_mean[at], by_variance[at] = scaled.gradient(basis, multipliers[part])
                 pending = pending[~good]
                 if not pending.size:
@@ -170,13 +171,21 @@ def _ridge(basis: Basis) -> Array:
     return np.concatenate([polynomials, np.full(basis.n_windows, RIDGE)])
 
 
-def _cached(rows: np.ndarray, n_components: int) -> Iterator[tuple[slice, slice | np.ndarray]]:
-    """Parts of ``rows`` whose (., M) arrays stay in cache: where in ``rows``, and the rows."""
-    step = max(1, CACHED // n_components)
+def _scaled(
+    rows: np.ndarray, means: Array, variances: Array, weights: Array
+) -> Iterator[tuple[slice, _Scaled]]:
+    """The mixtures of these rows, as many at once as stay in cache, and where in ``rows`` they are.
+
+    Each block is copied first: the passes over it then wait for the memory once.
+    """
+    step = max(1, CACHED // means.shape[1])
+    copies = np.empty((2, step, means.shape[1]))
     for start in range(0, len(rows), step):
         at = rows[start : start + step]
-        together = at[-1] - at[0] + 1 == len(at)
-        yield slice(start, start + step), slice(at[0], at[-1] + 1) if together else at
+        which = slice(at[0], at[-1] + 1) if at[-1] - at[0] + 1 == len(at) else at
+        block = copies[:, : len(at)]
+        block[0], block[1] = means[which], variances[which]
+        yield slice(start, start + step), _Scaled.of(block[0], block[1], weights[which])
 
 
 class _Scaled(NamedTuple):

@@ -18,6 +18,7 @@ from fitbo.mixture import Array, exp_in_place
 # once per column. Measured: faster up to about this size and from this many systems.
 SMALL = 24
 MANY = 64
+KEPT = 40  # size of a basis whose tables, up to some megabytes, are kept for the next solve
 # Of the start: tails that are too light make the first Newton steps far too long.
 LEAST_WEIGHT, LEAST_DENSITY, LEAN_RIDGE = 0.01, 1e-12, 1e-3
 
@@ -47,13 +48,12 @@ class Dual:
     log_q0: Array | None
 
     @classmethod
-    def of(
-        cls, mu: Array, basis: Basis, u: Array, w: Array, log_q0: Array | None, ridge: Array
-    ) -> Dual:
-        """The dual at the nodes u with weights w, (G,) each."""
-        products = np.ascontiguousarray((basis.products(u) * w[:, None]).T)
+    def of(cls, mu: Array, basis: Basis, refine: int, log_q0: Array | None, ridge: Array) -> Dual:
+        """The dual on the basis's own nodes."""
+        # Of subclasses two different ones may be equal: their nodes are not among the fields.
+        tables = _kept_tables if type(basis) is Basis and basis.size <= KEPT else _tables
         ridges = np.broadcast_to(ridge, (basis.size,))[:, None]
-        return cls(mu, basis, w, np.ascontiguousarray(basis.values(u)), products, ridges, log_q0)
+        return cls(mu, basis, *tables(basis, refine), ridges, log_q0)
 
     def at(self, which: np.ndarray) -> Dual:
         """Some of the problems."""
@@ -65,20 +65,19 @@ class Dual:
         exponent = self.phi @ -a
         if self.log_q0 is not None:
             exponent += self.log_q0
-        with np.errstate(over="ignore"):  # too long a step: S is inf, the line search shortens it
-            return exp_in_place(exponent)
+        return exp_in_place(exponent)
 
-    def normalise(self, a: Array, q: Array) -> tuple[Array, Array]:
-        """S and int q, given any a[0]; sets a[0] to log Z."""
-        mass = self.w @ q
+    def evaluate(self, a: Array) -> tuple[Array, Array]:
+        """S (B,) and the expectations of ``basis.products`` (R, B), given any a[0].
+
+        Sets a[0] to log Z. Both are inf or nan where q overflows.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):  # the line search rejects such steps
+            sums: Array = self.products @ self.density(a)
+            mass = sums[0].copy()
+            sums /= mass
         a[0] += np.log(mass)
-        return dot(a, self.mu) + 0.5 * dot(self.ridge * a[1:], a[1:]), mass
-
-    def expectations(self, q: Array, mass: Array) -> Array:
-        """Those of ``basis.products`` under q / mass, (R, B)."""
-        sums = self.products @ q
-        sums /= mass
-        return sums
+        return dot(a, self.mu) + 0.5 * dot(self.ridge * a[1:], a[1:]), sums
 
     def derivatives(self, a: Array, expectations: Array, jitter: float) -> tuple[Array, Array]:
         """Gradient mu - E + ridge a (m, B) and the Newton system, see ``solve_spd``.
@@ -95,6 +94,16 @@ class Dual:
         systems[-1, 0] = 0.0
         np.negative(gradient, out=systems[-1, 1:])
         return gradient, systems
+
+
+def _tables(basis: Basis, refine: int) -> tuple[Array, Array, Array]:
+    """w, phi and products of a ``Dual``."""
+    u, w = basis.nodes(refine)
+    products = np.ascontiguousarray((basis.products(u) * w[:, None]).T)
+    return w, np.ascontiguousarray(basis.values(u)), products
+
+
+_kept_tables = lru_cache(maxsize=8)(_tables)
 
 
 def solve_spd(systems: Array) -> Array:
@@ -185,4 +194,5 @@ def _scale_mixture(basis: Basis, n_nodes: int) -> tuple[Array, Array, Array, Arr
     low = np.r_[0:3, basis.degree + 1 : basis.size + 1]
     project[low] = -np.linalg.pinv(basis.values(u)[:, low])
     from_odd = np.linalg.solve(odd.T @ odd + LEAN_RIDGE * np.eye(len(s)), odd.T)
-    return np.linalg.pinv(even), from_odd, bells, u[:, None] / s * bells, project
+    inverses = (np.asarray(x, dtype=np.float64) for x in (np.linalg.pinv(even), from_odd))
+    return *inverses, bells, u[:, None] / s * bells, project

@@ -36,7 +36,7 @@ MAX_STD, MAX_REACH = 4.0, 150.0  # of n s and of n^2 s
 BLOCK = 1 << 16  # numbers per array in a block: a handful of arrays stay in cache
 NODE_BLOCK = 1 << 20
 
-Terms = tuple[Array, Array, Array]
+Terms = tuple[Any, Any, Any]  # arrays or, where they are constant, numbers
 
 
 def gaussian_moments(basis: Basis, a: Array, s2: Array) -> Terms:
@@ -96,7 +96,7 @@ def mixture_gradient(
     return by_mean, by_variance
 
 
-def _polynomials(basis: Basis, a: Array, s2: Array) -> Iterator[tuple[Any, Any, Any]]:
+def _polynomials(basis: Basis, a: Array, s2: Array) -> Iterator[Terms]:
     """(p_i, d_i, e_i) for i = 0..degree, each of the shape of a or, where constant, a number."""
     yield 1.0, 0.0, 0.0
     yield a, 1.0, 0.0
@@ -121,7 +121,8 @@ def _power(a: Array, s2: Array, second: Terms, degree: int) -> Iterator[Terms]:
 
 
 def _legendre(a: Array, s2: Array, second: Terms, degree: int) -> Iterator[Terms]:
-    before, now = (a, 1.0, 0.0), second
+    before: Terms = (a, 1.0, 0.0)
+    now = second
     for i in range(2, degree):
         p = a * now[0] + s2 * now[1]
         p *= (2 * i + 1) / (i + 1)
@@ -133,10 +134,12 @@ def _legendre(a: Array, s2: Array, second: Terms, degree: int) -> Iterator[Terms
 
 
 def _chebyshev(a: Array, s2: Array, second: Terms, degree: int) -> Iterator[Terms]:
-    before, now = (a, 1.0, 0.0), second
+    before: Terms = (a, 1.0, 0.0)
+    now = second
     # v and v1 hold E[U_i] and E[U_i'] at i, with their values at i - 1 beside them.
     v_before, v = 2 * a, 2 * now[0] + 1
-    v1_before, v1 = 2.0, 2 * now[1]
+    v1_before: Any = 2.0
+    v1 = 2 * now[1]
     for i in range(2, degree):
         p = 2 * (a * now[0] + s2 * now[1]) - before[0]
         before, now = now, (p, (i + 1) * v, (i + 1) * v1)

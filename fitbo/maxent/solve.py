@@ -25,7 +25,7 @@ For *any* a, S(a) = -E_p[log q] + E_p[log q0] >= -KL(p || q0): every iterate is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -88,13 +88,14 @@ class MaxEntDensity:
     def log_mass(self, refine: int) -> Array:
         """log int q on finer nodes, (...,): 0 unless the solver had too few nodes."""
         u, w = self.basis.nodes(refine)
-        exponent = self.multipliers @ -self.basis.values(u).T
-        exponent += np.log(w) - 1
+        flat = self.multipliers.reshape(-1, self.multipliers.shape[-1])
+        exponent = self.basis.values(u) @ -flat.T
+        exponent -= 1
         if self.prior is not None:
-            exponent += np.log(np.maximum(self.prior(u), TINY))
-        top = exponent.max(-1)
-        exponent -= top[..., None]
-        return np.asarray(top + np.log(exp_in_place(exponent).sum(-1)))
+            exponent += _log_prior(self.prior, u, self.multipliers.shape[:-1])
+        with np.errstate(over="ignore"):  # of a density that is not one: its mass is inf
+            log_mass = np.log(w @ exp_in_place(exponent))
+        return np.asarray(log_mass.reshape(self.multipliers.shape[:-1]))
 
 
 def solve(
@@ -148,7 +149,7 @@ def solve(
     lead, flat = mu.shape[:-1], mu.reshape(-1, mu.shape[-1])
     u, w = basis.nodes(refine)
     log_q0 = None if prior is None else _log_prior(prior, u, lead)
-    dual = Dual.of(np.ascontiguousarray(flat.T), basis, u, w, log_q0, ridges)
+    dual = Dual.of(np.ascontiguousarray(flat.T), basis, refine, log_q0, ridges)
     if start is not None:
         first = np.array(np.asarray(start, dtype=np.float64).reshape(flat.shape).T, order="C")
     elif orthogonal:
@@ -207,9 +208,7 @@ class _State:
     @classmethod
     def start(cls, dual: Dual, a: Array, decrement: Array, iterations: np.ndarray) -> _State:
         """The state at ``a``, whose a[0] is set to log Z."""
-        q = dual.density(a)
-        s, mass = dual.normalise(a, q)
-        return cls(a, s, dual.expectations(q, mass), decrement, iterations)
+        return cls(a, *dual.evaluate(a), decrement, iterations)
 
     def at(self, which: np.ndarray) -> _State:
         """Some of the problems."""
@@ -227,7 +226,7 @@ def _newton(
     """Minimise S for every problem by damped Newton steps."""
     n = dual.mu.shape[1]
     found = _State.start(dual, start, np.full(n, np.inf), np.zeros(n, dtype=np.intp))
-    state, active = found.at(np.ones(n, dtype=bool)), np.arange(n)
+    state, active = replace(found), np.arange(n)
     for _ in range(max_iterations):
         gradient, systems = dual.derivatives(state.a, state.expectations, jitter)
         step = solve_spd(systems)[1:]
@@ -281,17 +280,16 @@ def _line_search(
         part = dual if isinstance(which, slice) else dual.at(which)
         trial = np.array(state.a[:, which])
         trial[1:] += length * step[:, which]
-        q = part.density(trial)
-        s, mass = part.normalise(trial, q)
+        s, expectations = part.evaluate(trial)
         # S is a sum of terms of size |a.mu|: a decrease below their rounding is invisible.
         slack = 1e-15 * (1 + abs(trial[1:]).sum(0))
         good = s <= state.s[which] + 1e-4 * length * slope[which] + slack
-        if good.all():
-            at = which
-        else:
-            at, s, mass, trial, q = pending[good], s[good], mass[good], trial[:, good], q[:, good]
-        state.a[:, at], state.s[at] = trial, s
-        state.expectations[:, at] = dual.expectations(q, mass)
+        if isinstance(which, slice) and good.all():
+            state.a, state.s, state.expectations = trial, s, expectations
+            return going
+        at = pending[good]
+        state.a[:, at], state.s[at] = trial[:, good], s[good]
+        state.expectations[:, at] = expectations[:, good]
         moved[at] = True
         pending = pending[~good]
         length /= 2
