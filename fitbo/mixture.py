@@ -46,7 +46,7 @@ class Mixture:
         if not (v > 0).all():
             raise ValueError(f"variances must be positive, got {v.min()} in shape {v.shape}")
         if weights is None:
-            w = np.broadcast_to(np.float64(1 / m.shape[-1]), m.shape)
+            w = np.broadcast_to(np.full(m.shape[-1], 1 / m.shape[-1]), m.shape)
         else:
             w = _finite("weights", weights)
             if w.ndim == 0 or w.shape[-1] != m.shape[-1]:

@@ -38,13 +38,12 @@ from fitbo.mixture import Array, Mixture
 REACH = 8.0
 NODE_SCALES = 4
 RIDGE, RIDGE_MOST = 1e-11, 1e-7  # RIDGE degree^4: a faint smoothness prior on log q
-# A gap in nats: below it the next Newton step, which squares it, is the last.
-SOLVER: Any = {"jitter": 1e-12, "gap": 1e-8, "max_iterations": 60}
+SOLVER: Any = {"jitter": 1e-12, "gap": 1e-10, "max_iterations": 60}
 MASS_TOLERANCE = 1e-6
 REFINED = 4
 STEP_DOWN_FROM = 40
 BLOCK = 1 << 22  # numbers in the largest array: 32 MB
-CACHED = 1 << 14  # numbers worked on at once where no solve is involved
+CACHED = 1 << 14  # numbers per array where no solve is involved: a handful stay in cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,30 +115,35 @@ class MEMe(Flat):
         used, iterations = np.zeros((2, n_mixtures), dtype=np.intp)
         by_mean, by_variance = np.empty((2, *means.shape))
         nodes = len(self.basis(self.n_moments).nodes()[0]) * 2 * REFINED
-        step = max(1, BLOCK // max(means.shape[1], (self.n_moments + 1) ** 2, nodes))
+        step = max(1, BLOCK // max((self.n_moments + 1) ** 2, nodes))
         for start in range(0, n_mixtures, step):
             pending = np.arange(start, min(start + step, n_mixtures))
-            block = slice(start, start + step)
-            scaled = _Scaled.of(means[block], variances[block], weights[block])
+            near: Array | None = None
             for basis, refine in self._ladder():
-                mu = mixture_moments(basis, scaled.a, scaled.s2, scaled.weights)
-                density = solve(mu / mu[:, :1], basis, ridge=_ridge(basis), refine=refine, **SOLVER)
+                log_h, mu = np.empty(len(pending)), np.empty((len(pending), basis.size + 1))
+                for part, scaled in _scaled(pending, means, variances, weights):
+                    log_h[part] = np.log(scaled.h[:, 0])
+                    mu[part] = mixture_moments(basis, scaled.a, scaled.s2, scaled.weights)
+                mu /= mu[:, :1]
+                density = solve(mu, basis, ridge=_ridge(basis), refine=refine, start=near, **SOLVER)
                 log_mass = density.log_mass(2 * refine)
                 good = density.converged & (abs(log_mass) < MASS_TOLERANCE)
                 rows = pending[good]
-                value[rows] = (np.log(scaled.h[:, 0]) + density.dual + log_mass)[good]
+                value[rows] = (log_h + density.dual + log_mass)[good]
                 used[rows], iterations[rows] = basis.size, density.iterations[good]
                 residual[rows] = density.residual[good]
-                if gradient and rows.size:
-                    solved = scaled if good.all() else scaled.at(good)
-                    fixed = mixture_gradient(
-                        basis, solved.a, solved.s2, solved.weights, density.multipliers[good]
-                    )
-                    by_mean[rows], by_variance[rows] = solved.total_gradient(*fixed)
+                multipliers = density.multipliers[good]
+                for part, scaled in _scaled(
+                    rows[: gradient * len(rows)], means, variances, weights
+                ):
+                    at = rows[part]
+                    by_mean[at], by_variance[at] = scaled.gradient(basis, multipliers[part])
                 pending = pending[~good]
                 if not pending.size:
                     break
-                scaled = scaled.at(~good)
+                # Where the nodes alone were too few, finer ones need no new start.
+                fewer = refine > 1 or not density.converged[~good].all()
+                near = None if fewer else density.multipliers[~good]
             if pending.size:
                 rest = Mixture(means[pending], variances[pending], weights[pending])
                 value[pending], by_mean[pending], by_variance[pending] = MM().value_and_grad(rest)
@@ -167,12 +171,29 @@ def _ridge(basis: Basis) -> Array:
     return np.concatenate([polynomials, np.full(basis.n_windows, RIDGE)])
 
 
+def _scaled(
+    rows: np.ndarray, means: Array, variances: Array, weights: Array
+) -> Iterator[tuple[slice, _Scaled]]:
+    """The mixtures of these rows, as many at once as stay in cache, and where in ``rows`` they are.
+
+    Each block is copied first: the passes over it then wait for the memory once.
+    """
+    step = max(1, CACHED // means.shape[1])
+    copies = np.empty((2, step, means.shape[1]))
+    for start in range(0, len(rows), step):
+        at = rows[start : start + step]
+        which = slice(at[0], at[-1] + 1) if at[-1] - at[0] + 1 == len(at) else at
+        block = copies[:, : len(at)]
+        block[0], block[1] = means[which], variances[which]
+        yield slice(start, start + step), _Scaled.of(block[0], block[1], weights[which])
+
+
 class _Scaled(NamedTuple):
     """Mixtures in u = (y - c)/h.
 
     h             half-width, (B, 1)
     a, s2         means and variances of u, (B, M)
-    pull          w_j / s_j, normalised: dc/dm_j, (B, M)
+    pull          w_j / s_j, in proportion to dc/dm_j, (B, M)
     furthest      which component decides h, (B,)
     """
 
@@ -186,43 +207,36 @@ class _Scaled(NamedTuple):
     @classmethod
     def of(cls, means: Array, variances: Array, weights: Array) -> _Scaled:
         ignored = weights <= NEGLIGIBLE_WEIGHT
-        if ignored.any():
+        some_ignored = ignored.any()
+        if some_ignored:
             weights = np.where(ignored, 0.0, weights)
             weights /= weights.sum(1, keepdims=True)
-        h = np.empty((len(means), 1))
-        a, s2, pull = np.empty((3, *means.shape))
-        furthest = np.empty(len(means), dtype=np.intp)
-        step = max(1, CACHED // means.shape[1])
-        for start in range(0, len(means), step):
-            rows = slice(start, start + step)
-            s = np.sqrt(variances[rows])
-            np.divide(weights[rows], s, out=pull[rows])
-            pull[rows] /= pull[rows].sum(1, keepdims=True)
-            c = np.vecdot(pull[rows], means[rows])[:, None]
-            np.subtract(means[rows], c, out=a[rows])
-            s *= REACH
-            s += abs(a[rows])
-            s[ignored[rows]] = 0.0
-            furthest[rows] = s.argmax(1)
-            h[rows] = np.take_along_axis(s, furthest[rows, None], 1)
-            a[rows] /= h[rows]
-            np.divide(variances[rows], h[rows] ** 2, out=s2[rows])
-        # Components without weight, wherever they are, must not overflow the recursions.
-        a[ignored], s2[ignored] = 0.0, 1 / REACH**2
-        return cls(weights, h, a, s2, pull, furthest)
+        s = np.sqrt(variances)
+        pull = weights / s
+        a = means - (np.vecdot(pull, means) / pull.sum(1))[:, None]
+        reach = REACH * s
+        reach += abs(a)
+        if some_ignored:
+            reach[ignored] = 0.0
+        furthest = reach.argmax(1)
+        h = np.take_along_axis(reach, furthest[:, None], 1)
+        a /= h
+        s /= h
+        s *= s
+        if some_ignored:
+            # Components without weight, wherever they are, must not overflow the recursions.
+            a[ignored], s[ignored] = 0.0, 1 / REACH**2
+        return cls(weights, h, a, s, pull, furthest)
 
-    def at(self, rows: np.ndarray) -> _Scaled:
-        """Some of the mixtures."""
-        return _Scaled(*(array[rows] for array in self))
-
-    def total_gradient(self, by_a: Array, by_s2: Array) -> tuple[Array, Array]:
-        """dH/dm and dH/dv (B, M) from the derivatives in u at fixed c and h; overwrites both."""
+    def gradient(self, basis: Basis, multipliers: Array) -> tuple[Array, Array]:
+        """dH/dm and dH/dv (B, M) at the multipliers (B, m + 1)."""
+        by_a, by_s2 = mixture_gradient(basis, self.a, self.s2, self.weights, multipliers)
         by_log_h = 1 - (np.vecdot(self.a, by_a) + 2 * np.vecdot(self.s2, by_s2))[:, None]
         index = np.arange(len(by_a)), self.furthest
         side = np.sign(self.a[index])[:, None]
         # c moves every a, and h with it, as the furthest component is measured from c. Units of h.
         by_c = -by_a.sum(1, keepdims=True) - by_log_h * side
-        drag = by_c * self.pull
+        drag = by_c / self.pull.sum(1, keepdims=True) * self.pull
         by_a += drag
         drag *= self.a
         drag /= self.s2

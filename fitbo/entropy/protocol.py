@@ -50,12 +50,12 @@ class Flat:
 
 
 def flatten(mixture: Mixture) -> Gradient:
-    """means, variances and weights as contiguous (B, M) arrays."""
+    """means, variances and weights as (B, M) arrays; equal weights are one row, seen B times."""
     shape = (-1, mixture.n_components)
     return (
         mixture.means.reshape(shape),
         mixture.variances.reshape(shape),
-        np.ascontiguousarray(mixture.weights).reshape(shape),
+        mixture.weights.reshape(shape),
     )
 
 

@@ -34,7 +34,7 @@ from fitbo.logdet.operator import Operator
 from fitbo.logdet.trace import Task, regressed_log
 from fitbo.logdet.unseen import judged, unseen
 from fitbo.maxent import Basis, solve
-from fitbo.maxent.basis import VANDER, hessian_layout
+from fitbo.maxent.basis import VANDER
 from fitbo.maxent.levenberg import levenberg
 from fitbo.mixture import Array
 
@@ -71,14 +71,6 @@ class Atoms(Basis):
     def values(self, u: Array) -> Array:
         psi = (CHEBYSHEV(u, len(self.mean))[..., 1:] - self.mean) @ self.whiten
         return np.concatenate([np.ones((*psi.shape[:-1], 1)), psi], axis=-1)
-
-    def products(self, u: Array) -> Array:
-        psi = self.values(u)
-        first, second = np.triu_indices(self.size + 1)
-        return psi[:, first] * psi[:, second]
-
-    def hessian(self, expectations: Array) -> Array:
-        return np.asarray(expectations[hessian_layout(0, self.size + 1)])
 
 
 def atoms(theta: Array, masses: Array, upper: float, degree: int) -> Atoms:

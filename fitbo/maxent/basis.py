@@ -33,6 +33,7 @@ VANDER: dict[str, Callable[[Array, int], Any]] = {
 
 WINDOW_RATIO = 4.0
 PANEL_NODES = 10
+FEW = 4  # degree up to which all pairs of functions cost less than what spans their products
 
 
 @dataclass(frozen=True)
@@ -84,33 +85,47 @@ class Basis:
         return _nodes(self.degree, n_scales, self.ratio, refine)
 
     def products(self, u: Array) -> Array:
-        """Functions spanning every product phi_j phi_k, (G,) -> (G, R); see ``hessian``."""
+        """Functions spanning every product phi_j phi_k, the first of them phi_0^2 = 1.
+
+        (G,) -> (G, R); see ``hessian``.
+        """
+        if self.degree <= FEW:
+            return _pairs(self.values(u))
         span: Array = VANDER["chebyshev"](u, 2 * self.degree)
         if not self.n_windows:
             return span
         windows = self._windows(u)
         cross = VANDER[self.family](u, self.degree)[:, :, None] * windows[:, None, :]
-        first, second = np.triu_indices(self.n_windows)
-        squares = windows[:, first] * windows[:, second]
-        return np.hstack([span, cross.reshape(len(u), -1), squares])
+        return np.hstack([span, cross.reshape(len(u), -1), _pairs(windows)])
 
-    def hessian(self, expectations: Array) -> Array:
+    def hessian(self, expectations: Array, out: Array | None = None) -> Array:
         """E[phi_j phi_k] from the expectations of ``products``, (R, B) -> (m + 1, m + 1, B).
 
         Products are linear in polynomials of degree <= 2n: for the Chebyshev family
         T_j T_k = (T_{j+k} + T_{|j-k|}) / 2 is two look-ups. Other families follow by a congruence,
         so no (B, G, m, m) tensor is formed.
         """
+        if self.degree <= FEW:
+            return _pick(expectations, hessian_layout(0, self.size + 1), out)
         n, k, n_problems = self.degree + 1, self.n_windows, expectations.shape[1]
         block = chebyshev_products(expectations, n)
         if self.family != "chebyshev":
             to_t = chebyshev_coefficients(self.family, self.degree)
             for _ in range(2):  # A X, and as X is symmetric (A X)^T = X A^T, so twice is A X A^T
                 block = (to_t @ block.reshape(n, -1)).reshape(n, n, n_problems).transpose(1, 0, 2)
-        if not k:
-            return np.ascontiguousarray(block)
         entries = np.concatenate([block.reshape(n * n, -1), expectations[2 * n - 1 :]])
-        return np.asarray(entries[hessian_layout(n, k)])
+        return _pick(entries, hessian_layout(n, k), out)
+
+
+def _pick(entries: Array, at: np.ndarray, out: Array | None) -> Array:
+    """entries[at], in ``out`` if given. Every index is in range: to clip only saves the check."""
+    return np.take(entries, at, axis=0, out=out, mode="clip")
+
+
+def _pairs(values: Array) -> Array:
+    """f_j f_k for j <= k, row by row, (G, k) -> (G, k (k + 1)/2)."""
+    first, second = np.triu_indices(values.shape[1])
+    return np.asarray(values[:, first] * values[:, second])
 
 
 def chebyshev_products(expectations: Array, n: int) -> Array:

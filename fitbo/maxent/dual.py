@@ -6,6 +6,7 @@ which stays contiguous: ``mu`` and ``a`` are (m + 1, B), densities (G, B).
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -16,7 +17,10 @@ from fitbo.mixture import Array, exp_in_place
 # LAPACK has microseconds of overhead for each small matrix; a Cholesky over the batch axis has it
 # once per column. Measured: faster up to about this size and from this many systems.
 SMALL = 24
-MANY = 32
+MANY = 64
+KEPT = 40  # size of a basis whose tables, up to some megabytes, are kept for the next solve
+# Of the start: tails that are too light make the first Newton steps far too long.
+LEAST_WEIGHT, LEAST_DENSITY, LEAN_RIDGE = 0.01, 1e-12, 1e-3
 
 
 def dot(x: Array, y: Array) -> Array:
@@ -24,66 +28,106 @@ def dot(x: Array, y: Array) -> Array:
     return np.einsum("ib,ib->b", x, y)
 
 
+@dataclass(frozen=True, eq=False)
 class Dual:
-    """S of B problems, with a[0] = log Z, so that q = exp(log q0 - a.phi) integrates to one."""
+    """S of B problems, with a[0] = log Z, so that q = exp(log q0 - a.phi) integrates to one.
 
-    def __init__(
-        self, mu: Array, basis: Basis, u: Array, w: Array, log_q0: Array | None, ridge: Array
-    ) -> None:
-        self.mu, self.basis, self.log_q0 = mu, basis, log_q0
-        self.ridge = np.broadcast_to(ridge, (basis.size,))[:, None]
-        self.phi = np.ascontiguousarray(basis.values(u))
-        self.products = np.ascontiguousarray((basis.products(u) * w[:, None]).T)
-        self.w = w
+    w           (G,)          weights of the nodes
+    phi         (G, m + 1)    the functions there
+    products    (R, G)        their products, weighted, the first of them 1
+    ridge       (m, 1)
+    log_q0      (G, B)        None where it is flat
+    """
 
-    def density(self, a: Array, rows: np.ndarray | slice = slice(None)) -> Array:
-        """q at the nodes, (m + 1, b) -> (G, b)."""
+    mu: Array
+    basis: Basis
+    w: Array
+    phi: Array
+    products: Array
+    ridge: Array
+    log_q0: Array | None
+
+    @classmethod
+    def of(cls, mu: Array, basis: Basis, refine: int, log_q0: Array | None, ridge: Array) -> Dual:
+        """The dual on the basis's own nodes."""
+        # Of subclasses two different ones may be equal: their nodes are not among the fields.
+        tables = _kept_tables if type(basis) is Basis and basis.size <= KEPT else _tables
+        ridges = np.broadcast_to(ridge, (basis.size,))[:, None]
+        return cls(mu, basis, *tables(basis, refine), ridges, log_q0)
+
+    def at(self, which: np.ndarray) -> Dual:
+        """Some of the problems."""
+        log_q0 = None if self.log_q0 is None else self.log_q0[:, which]
+        return replace(self, mu=self.mu[:, which], log_q0=log_q0)
+
+    def density(self, a: Array) -> Array:
+        """q at the nodes, (m + 1, B) -> (G, B)."""
         exponent = self.phi @ -a
         if self.log_q0 is not None:
-            exponent += self.log_q0[:, rows]
-        with np.errstate(
-            over="ignore"
-        ):  # of too long a step: S is inf, the line search shortens it
-            return exp_in_place(exponent)
+            exponent += self.log_q0
+        return exp_in_place(exponent)
 
-    def normalise(self, a: Array, q: Array, rows: np.ndarray | slice) -> tuple[Array, Array]:
-        """S and log int q, given any a[0]; sets a[0] to log Z."""
-        log_mass = np.log(self.w @ q)
-        a[0] += log_mass
-        penalty = 0.5 * dot(self.ridge * a[1:], a[1:])
-        return dot(a, self.mu[:, rows]) + penalty, log_mass
+    def evaluate(self, a: Array) -> tuple[Array, Array]:
+        """S (B,) and the expectations of ``basis.products`` (R, B), given any a[0].
 
-    def derivatives(self, a: Array, expectations: Array, rows: np.ndarray) -> tuple[Array, Array]:
-        """Gradient mu - E + ridge a (m, b) and Hessian Cov[phi] + ridge I (m, m, b)."""
-        second = self.basis.hessian(expectations)
-        mean = second[0, 1:]
-        hessian = second[1:, 1:] - mean[:, None] * mean
-        diagonal = np.einsum("iib->ib", hessian)
+        Sets a[0] to log Z. Both are inf or nan where q overflows.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):  # the line search rejects such steps
+            sums: Array = self.products @ self.density(a)
+            mass = sums[0].copy()
+            sums /= mass
+        a[0] += np.log(mass)
+        return dot(a, self.mu) + 0.5 * dot(self.ridge * a[1:], a[1:]), sums
+
+    def derivatives(self, a: Array, expectations: Array, jitter: float) -> tuple[Array, Array]:
+        """Gradient mu - E + ridge a (m, B) and the Newton system, see ``solve_spd``.
+
+        The system is that of second moments E[phi phi^T], the constant included, whose pivot makes
+        covariances of the others; its solution is the step of all multipliers.
+        """
+        systems = np.empty((len(a) + 1, *a.shape))
+        second = self.basis.hessian(expectations, out=systems[:-1])
+        gradient = self.mu[1:] - second[0, 1:] + self.ridge * a[1:]
+        diagonal = np.einsum("iib->ib", second)[1:]
         # A floor of rounding size keeps the system solvable when the caller sets jitter = 0.
-        diagonal += self.ridge + 4e-16 * diagonal.max(0)
-        return self.mu[1:, rows] - mean + self.ridge * a[1:], hessian
+        diagonal += self.ridge + jitter + 4e-16 * (diagonal - second[0, 1:] ** 2).max(0)
+        systems[-1, 0] = 0.0
+        np.negative(gradient, out=systems[-1, 1:])
+        return gradient, systems
 
 
-def solve_spd(matrices: Array, right: Array) -> Array:
-    """x with A x = right for each of B systems, (n, n, B), (n, B) -> (n, B). Overwrites both."""
-    n, n_systems = right.shape
+def _tables(basis: Basis, refine: int) -> tuple[Array, Array, Array]:
+    """w, phi and products of a ``Dual``."""
+    u, w = basis.nodes(refine)
+    products = np.ascontiguousarray((basis.products(u) * w[:, None]).T)
+    return w, np.ascontiguousarray(basis.values(u)), products
+
+
+_kept_tables = lru_cache(maxsize=8)(_tables)
+
+
+def solve_spd(systems: Array) -> Array:
+    """x with A x = b for each of B systems: A, and b^T below it, (n + 1, n, B) -> (n, B).
+
+    Overwrites the systems.
+    """
+    n, n_systems = systems.shape[1:]
     if n > SMALL or n_systems < MANY:
-        x = np.linalg.solve(matrices.transpose(2, 0, 1), right.T[:, :, None])[:, :, 0].T
+        x = np.linalg.solve(systems[:n].transpose(2, 0, 1), systems[n].T[:, :, None])[:, :, 0].T
         return np.asarray(x, dtype=np.float64)
-    lower, x = matrices, right  # the lower triangle becomes the Cholesky factor
+    lower, x = systems, systems[n]  # become the Cholesky factor L, L^-1 b and then x
     # A pivot that rounding took below this belongs to a direction without information.
-    floor = 1e-16 * np.einsum("iib->ib", matrices).max(0)
+    floor = 1e-16 * np.einsum("iib->ib", systems[:n]).max(0)
     for j in range(n):
         column = lower[j:, j]
         if j:
             column -= np.einsum("ikb,kb->ib", lower[j:, :j], lower[j, :j])
-            x[j] -= np.einsum("kb,kb->b", lower[j, :j], x[:j])
-        np.maximum(column[0], floor, out=column[0])
-        column /= np.sqrt(column[0])
-        x[j] /= column[0]
+        pivot = np.maximum(column[0], floor)
+        column[0] = pivot
+        column /= np.sqrt(pivot)
     for j in reversed(range(n)):
         if j < n - 1:
-            x[j] -= np.einsum("kb,kb->b", lower[j + 1 :, j], x[j + 1 :])
+            x[j] -= np.einsum("kb,kb->b", lower[j + 1 : n, j], x[j + 1 :])
         x[j] /= lower[j, j]
     return x
 
@@ -114,27 +158,41 @@ def _gaussian_start(dual: Dual) -> Array:
 
 
 def _scale_mixture_start(dual: Dual) -> Array:
-    """The log of a mixture of centred Gaussians with p's even windows, projected on the basis.
+    """The log of a mixture of Gaussians with about p's windows and mean, projected on the basis.
 
-    Even windows are linear in the mixture's weights, E[even_k] = rho_k/sqrt(rho_k^2 + s^2) for each
-    std s, so on a fixed grid of stds the weights cost one small product.
+    The mixture is p ~ sum_k (v_k + l_k u/s_k) N(u; 0, s_k^2) on a fixed grid of stds. Even windows
+    are linear in the weights v, odd ones and the mean in the leanings l:
+
+        E[even] = rho / (rho^2 + s^2)^(1/2),    E[odd] = rho^2 s / (rho^2 + s^2)^(3/2),    E[u] = s,
+
+    so that both cost one small product.
     """
-    from_windows, bells, project = _scale_mixture(dual.basis, len(dual.w))
-    windows = dual.mu[dual.basis.degree + 1 :: 2]
-    weights = from_windows @ np.concatenate([np.ones_like(windows[:1]), windows])
-    weights = np.maximum(weights, 0.01)
-    return np.asarray(project @ -np.log(bells @ (weights / weights.sum(0)) + 1e-12))
+    from_even, from_odd, bells, leaning, project = _scale_mixture(dual.basis, len(dual.w))
+    windows = dual.mu[dual.basis.degree + 1 :]
+    weights = from_even @ np.concatenate([dual.mu[:1], windows[::2]])
+    weights = np.maximum(weights, LEAST_WEIGHT)
+    weights /= weights.sum(0)
+    p = bells @ weights
+    p += LEAST_DENSITY
+    lean = leaning @ (from_odd @ np.concatenate([dual.mu[1:2], windows[1::2]]))
+    lean /= p
+    np.log(p, out=p)
+    p += np.clip(lean, -1, 1, out=lean)
+    return np.asarray(project @ p)
 
 
 @lru_cache(maxsize=64)
-def _scale_mixture(basis: Basis, n_nodes: int) -> tuple[Array, Array, Array]:
-    rho = basis.scales[::2]
-    s = 2.5 ** -np.arange(len(rho)) / 8
+def _scale_mixture(basis: Basis, n_nodes: int) -> tuple[Array, Array, Array, Array, Array]:
+    rho = basis.scales[::2, None]
+    s = 2.0 ** -np.arange(len(rho) + 1.0) / 8
     u = basis.nodes(n_nodes // len(basis.nodes()[0]))[0]
-    even = np.vstack([np.ones_like(s), rho[:, None] / np.hypot(rho[:, None], s)])
+    even = np.vstack([np.ones_like(s), rho / np.hypot(rho, s)])
+    odd = np.vstack([s, (rho**2 * s / (rho**2 + s**2) ** 1.5)[: basis.n_windows // 2]])
     bells = np.exp(-0.5 * (u[:, None] / s) ** 2) / (s * np.sqrt(2 * np.pi))
     # Only the parabola and the windows: higher polynomials would fit the far tails, wildly.
     project = np.zeros((basis.size + 1, len(u)))
     low = np.r_[0:3, basis.degree + 1 : basis.size + 1]
-    project[low] = np.linalg.pinv(basis.values(u)[:, low])
-    return np.asarray(np.linalg.pinv(even), dtype=np.float64), bells, project
+    project[low] = -np.linalg.pinv(basis.values(u)[:, low])
+    from_odd = np.linalg.solve(odd.T @ odd + LEAN_RIDGE * np.eye(len(s)), odd.T)
+    inverses = (np.asarray(x, dtype=np.float64) for x in (np.linalg.pinv(even), from_odd))
+    return *inverses, bells, u[:, None] / s * bells, project

@@ -25,17 +25,18 @@ the nodes, and are integrated there.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from fitbo.maxent.basis import VANDER, Basis
+from fitbo.maxent.basis import VANDER, Basis, chebyshev_coefficients
 from fitbo.mixture import Array
 
 MAX_STD, MAX_REACH = 4.0, 150.0  # of n s and of n^2 s
-BLOCK = 1 << 14  # numbers per array in a block: a handful of arrays fit the second-level cache
+BLOCK = 1 << 16  # numbers per array in a block: a handful of arrays stay in cache
 NODE_BLOCK = 1 << 20
 
-Terms = tuple[Array, Array, Array]
+Terms = tuple[Any, Any, Any]  # arrays or, where they are constant, numbers
 
 
 def gaussian_moments(basis: Basis, a: Array, s2: Array) -> Terms:
@@ -44,7 +45,7 @@ def gaussian_moments(basis: Basis, a: Array, s2: Array) -> Terms:
     flat = a.reshape(-1), s2.reshape(-1)
     terms = [*_polynomials(basis, *flat), *_windows(basis, *flat)]
     p, d, e = (
-        np.stack(term, axis=-1).reshape(*a.shape, basis.size + 1)
+        np.stack(np.broadcast_arrays(*term), axis=-1).reshape(*a.shape, basis.size + 1)
         for term in zip(*terms, strict=True)
     )
     return p, d, 0.5 * e
@@ -54,8 +55,10 @@ def mixture_moments(basis: Basis, a: Array, s2: Array, weights: Array) -> Array:
     """E[phi_i] under each mixture, (B, M) -> (B, m + 1)."""
     out = np.empty((len(a), basis.size + 1))
     for rows, wide, narrow in _blocks(basis, a, s2, weights):
+        out[rows, 0] = narrow[2].sum(1)
         for i, (p, _, _) in enumerate(_polynomials(basis, *narrow[:2])):
-            out[rows, i] = np.vecdot(narrow[2], p)
+            if i > 0:
+                out[rows, i] = np.vecdot(narrow[2], p)
         block = a[rows], s2[rows], weights[rows]
         _window_moments(basis, *block, out[rows, basis.degree + 1 :])
         if wide is not None:
@@ -69,47 +72,58 @@ def mixture_gradient(
     basis: Basis, a: Array, s2: Array, weights: Array, multipliers: Array
 ) -> tuple[Array, Array]:
     """d/da_j and d/d(s_j^2) of sum_i c_i E[phi_i], c = multipliers (B, m + 1); (B, M) each."""
-    by_mean, by_variance = np.zeros_like(a), np.zeros_like(a)
+    by_mean, by_variance = np.empty((2, *a.shape))
     for rows, wide, narrow in _blocks(basis, a, s2, weights):
         ar, sr, c = a[rows], s2[rows], multipliers[rows]
+        mean, variance = by_mean[rows], by_variance[rows]
+        mean[:], variance[:] = c[:, 1, None], 0.0
         for i, (_, d, e) in enumerate(_polynomials(basis, *narrow[:2])):
-            if i > 0:
-                by_mean[rows] += c[:, i, None] * d
             if i > 1:
-                by_variance[rows] += c[:, i, None] * e
+                mean += c[:, i, None] * d
+                variance += c[:, i, None] * e
         if wide is not None:
-            by_mean[rows] *= ~wide
-            by_variance[rows] *= ~wide
+            mean *= ~wide
+            variance *= ~wide
             u, w, z, density = _on_nodes(basis, ar, sr, wide.astype(np.float64))
             psi = c[:, : basis.degree + 1] @ VANDER[basis.family](u, basis.degree).T * w
-            by_mean[rows] += np.einsum("bg,bgm->bm", psi, density * z) / np.sqrt(sr)
-            by_variance[rows] += np.einsum("bg,bgm->bm", psi, density * (z * z - 1)) / sr
-        of_windows = c[:, basis.degree + 1 :]
-        _add_window_slopes(basis, ar, sr, of_windows, by_mean[rows], by_variance[rows])
-        by_mean[rows] *= weights[rows]
-        by_variance[rows] *= 0.5 * weights[rows]
+            mean += np.einsum("bg,bgm->bm", psi, density * z) / np.sqrt(sr)
+            variance += np.einsum("bg,bgm->bm", psi, density * (z * z - 1)) / sr
+        if basis.n_windows:
+            _add_window_slopes(basis, ar, sr, c[:, basis.degree + 1 :], mean, variance)
+        mean *= weights[rows]
+        variance *= weights[rows]
+        variance *= 0.5
     return by_mean, by_variance
 
 
 def _polynomials(basis: Basis, a: Array, s2: Array) -> Iterator[Terms]:
-    """(p_i, d_i, e_i) for i = 0..degree, each of the shape of a."""
-    recursion = {"power": _power, "legendre": _legendre, "chebyshev": _chebyshev}[basis.family]
-    return recursion(a, s2, basis.degree)
+    """(p_i, d_i, e_i) for i = 0..degree, each of the shape of a or, where constant, a number."""
+    yield 1.0, 0.0, 0.0
+    yield a, 1.0, 0.0
+    if basis.degree > 1:
+        # phi_2 = (k_0 - k_2) + 2 k_2 u^2, where k are its Chebyshev coefficients.
+        k0, _, k2 = map(float, chebyshev_coefficients(basis.family, 2)[2])
+        square = a * a
+        square += s2
+        square *= 2 * k2
+        square += k0 - k2
+        second = square, 4 * k2 * a, 4 * k2
+        yield second
+        further = {"power": _power, "legendre": _legendre, "chebyshev": _chebyshev}[basis.family]
+        yield from further(a, s2, second, basis.degree)
 
 
-def _power(a: Array, s2: Array, degree: int) -> Iterator[Terms]:
-    before2, before, now = np.zeros_like(a), np.zeros_like(a), np.ones_like(a)
-    yield now, before, before
-    for i in range(degree):
+def _power(a: Array, s2: Array, second: Terms, degree: int) -> Iterator[Terms]:
+    before, now = a, second[0]
+    for i in range(2, degree):
         before2, before, now = before, now, a * now + i * s2 * before
         yield now, (i + 1) * before, i * (i + 1) * before2
 
 
-def _legendre(a: Array, s2: Array, degree: int) -> Iterator[Terms]:
-    zero = np.zeros_like(a)
-    before, now = (zero, zero, zero), (np.ones_like(a), zero, zero)
-    yield now
-    for i in range(degree):
+def _legendre(a: Array, s2: Array, second: Terms, degree: int) -> Iterator[Terms]:
+    before: Terms = (a, 1.0, 0.0)
+    now = second
+    for i in range(2, degree):
         p = a * now[0] + s2 * now[1]
         p *= (2 * i + 1) / (i + 1)
         p -= i / (i + 1) * before[0]
@@ -119,15 +133,14 @@ def _legendre(a: Array, s2: Array, degree: int) -> Iterator[Terms]:
         yield now
 
 
-def _chebyshev(a: Array, s2: Array, degree: int) -> Iterator[Terms]:
-    zero, one = np.zeros_like(a), np.ones_like(a)
-    yield one, zero, zero
-    before, now = (one, zero, zero), (a, one, zero)
+def _chebyshev(a: Array, s2: Array, second: Terms, degree: int) -> Iterator[Terms]:
+    before: Terms = (a, 1.0, 0.0)
+    now = second
     # v and v1 hold E[U_i] and E[U_i'] at i, with their values at i - 1 beside them.
-    v_before, v = one, 2 * a
-    v1_before, v1 = zero, np.full_like(a, 2.0)
-    yield now
-    for i in range(1, degree):
+    v_before, v = 2 * a, 2 * now[0] + 1
+    v1_before: Any = 2.0
+    v1 = 2 * now[1]
+    for i in range(2, degree):
         p = 2 * (a * now[0] + s2 * now[1]) - before[0]
         before, now = now, (p, (i + 1) * v, (i + 1) * v1)
         v_before, v = v, 2 * p + v_before
@@ -139,8 +152,9 @@ def _windows(basis: Basis, a: Array, s2: Array) -> Iterator[Terms]:
     """(p, d, e) of each window; odd = -rho d(even)/da, so its terms derive from the even one's."""
     for index, rho in enumerate(basis.scales):
         if index % 2 == 0:
-            t, at, bell = _bell(rho, a, s2)
+            t, bell = (terms[0] for terms in _bells(basis.scales[index : index + 1], a, s2))
             bell *= rho
+            at = a * t
             at2 = a * at
             slope = -at * bell
             bend = t * (at2 - 1) * bell
@@ -151,13 +165,12 @@ def _windows(basis: Basis, a: Array, s2: Array) -> Iterator[Terms]:
 
 def _window_moments(basis: Basis, a: Array, s2: Array, weights: Array, out: Array) -> None:
     """Mixture moments of the windows, (B, M) -> (B, n_windows) in ``out``: the hot part."""
-    for index in range(0, basis.n_windows, 2):
-        rho = float(basis.scales[index])
-        _, at, bell = _bell(rho, a, s2)
-        bell *= weights
-        out[:, index] = rho * bell.sum(1)
-        if index + 1 < basis.n_windows:
-            out[:, index + 1] = rho * rho * np.vecdot(at, bell)
+    rho = basis.scales
+    t, bells = _bells(rho[::2], a, s2)
+    out[:, ::2] = np.vecdot(bells, weights).T
+    bells *= t
+    out[:, 1::2] = np.vecdot(bells[: len(rho) // 2], weights * a).T * rho[1::2]
+    out *= rho
 
 
 def _add_window_slopes(
@@ -166,35 +179,48 @@ def _add_window_slopes(
     """Add sum_i c_i d_i and sum_i c_i e_i over the windows, in place: the hot part of a gradient.
 
     An even window weighs d = -a t W and e = t (a^2 t - 1) W; the odd one of the same scale
-    d = -rho t (a^2 t - 1) W and e = rho a t^2 (a^2 t - 3) W.
+    d = -rho t (a^2 t - 1) W and e = rho a t^2 (a^2 t - 3) W. So with x_k, y_k the two multipliers
+    of scale k, times W, and sums over the scales,
+
+        d = sum y t - a (sum x t + a sum y t^2),
+        e = -sum x t + a (-3 sum y t^2 + a (sum x t^2 + a sum y t^3)).
     """
-    for index in range(0, basis.n_windows, 2):
-        rho = float(basis.scales[index])
-        t, at, bell = _bell(rho, a, s2)
-        at2 = a * at
-        bend = (at2 - 1) * t
-        even = (rho * c[:, index, None]) * bell
-        by_mean -= at * even
-        by_variance += bend * even
-        if index + 1 < basis.n_windows:
-            odd = (rho * rho * c[:, index + 1, None]) * bell
-            by_mean -= bend * odd
-            at2 -= 3
-            at2 *= at
-            at2 *= t
-            by_variance += at2 * odd
+    rho = basis.scales
+    both = np.zeros((len(a), 2, len(rho[::2])))  # x and y but for W / rho
+    both[:, 0] = c[:, ::2] * rho[::2]
+    both[:, 1, : len(rho) // 2] = c[:, 1::2] * rho[1::2] ** 2
+    t, bells = _bells(rho[::2], a, s2)
+    by_scale = bells.transpose(1, 0, 2)
+    bells *= t
+    xt, yt = np.matmul(both, by_scale).transpose(1, 0, 2)
+    bells *= t
+    xt2, yt2 = np.matmul(both, by_scale).transpose(1, 0, 2)
+    bells *= t
+    bend = np.matmul(both[:, 1:], by_scale)[:, 0]  # sum y t^3, then e by Horner's rule
+    bend *= a
+    bend += xt2
+    bend *= a
+    bend -= 3 * yt2
+    bend *= a
+    bend -= xt
+    by_variance += bend
+    yt2 *= a
+    yt2 += xt
+    yt2 *= a
+    yt -= yt2
+    by_mean += yt
 
 
-def _bell(rho: float, a: Array, s2: Array) -> Terms:
-    """t = 1/(rho^2 + s^2), a t, and W / rho = sqrt(t) exp(-a^2 t/2)."""
-    t = s2 + rho * rho
+def _bells(rho: Array, a: Array, s2: Array) -> tuple[Array, Array]:
+    """t = 1/(rho^2 + s^2) and W / rho = sqrt(t) exp(-a^2 t/2) of each rho, (K, *a.shape) each."""
+    t, bells = np.empty((2, len(rho), *a.shape))
+    for square, out in zip(rho**2, t, strict=True):  # rows of a whole block at a time
+        np.add(s2, square, out=out)
     np.divide(1.0, t, out=t)
-    at = a * t
-    bell = a * at
-    bell *= -0.5
-    np.exp(bell, out=bell)
-    bell *= np.sqrt(t)
-    return t, at, bell
+    np.multiply(-0.5 * a * a, t, out=bells)
+    np.exp(bells, out=bells)
+    bells *= np.sqrt(t)
+    return t, bells
 
 
 def _blocks(
@@ -205,13 +231,15 @@ def _blocks(
     The arrays of a block stay in cache or, where densities on nodes are needed, within 8 MB.
     """
     s2, n = mixtures[1], basis.degree
-    all_wide = s2 > min(MAX_STD / n, MAX_REACH / n**2) ** 2
-    numbers = NODE_BLOCK // len(_even_nodes(basis)[0]) if all_wide.any() else BLOCK
-    step = max(1, numbers // s2.shape[1])
+    limit = min(MAX_STD / n, MAX_REACH / n**2) ** 2
+    any_wide = s2.size > 0 and float(s2.max()) > limit
+    numbers = NODE_BLOCK // len(_even_nodes(basis)[0]) if any_wide else BLOCK
+    step = max(1, numbers // (s2.shape[1] * max(1, (basis.n_windows + 1) // 2)))
     for start in range(0, len(s2), step):
         rows = slice(start, start + step)
-        wide, block = all_wide[rows], tuple(array[rows] for array in mixtures)
-        if wide.any():
+        block = tuple(array[rows] for array in mixtures)
+        wide = block[1] > limit if any_wide else None
+        if wide is not None and wide.any():
             yield rows, wide, tuple(np.where(wide, 0.0, array) for array in block)
         else:
             yield rows, None, block

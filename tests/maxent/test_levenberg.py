@@ -52,7 +52,7 @@ def test_it_agrees_with_the_batched_newton() -> None:
 def test_it_goes_where_the_hessian_cannot() -> None:
     """Small eigenvalues and a few isolated ones: at the minimum the residual is ridge a."""
     x = np.concatenate([np.geomspace(1e-6, 1e-2, 200), [0.1, 0.35, 0.99]])
-    basis = GradedBasis("legendre", 20)
+    basis = GradedBasis("legendre", 40)
     mu = basis.values(2 * x - 1).mean(0)
 
     def missing(**options: bool) -> float:

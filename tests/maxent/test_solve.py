@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import integrate, optimize
 
-from fitbo.maxent import FAMILIES, Basis, gaussian_moments, solve
+from fitbo.maxent import FAMILIES, Basis, gaussian_moments, mixture_moments, solve
 from fitbo.maxent.dual import solve_spd
 
 
@@ -139,6 +139,40 @@ def test_batch_equals_singles_and_keeps_its_shape() -> None:
     assert_allclose(together.entropy, alone, atol=1e-10)
 
 
+def mixtures_of(basis: Basis, batch: int) -> np.ndarray:
+    """Moments of mixtures of ten, of widths that differ by a factor of thirty."""
+    rng = np.random.default_rng(5)
+    a, s2 = 0.1 * rng.normal(size=(batch, 10)), rng.uniform(0.004, 0.12, (batch, 10)) ** 2
+    return mixture_moments(basis, a, s2, np.full((batch, 10), 0.1))
+
+
+@pytest.mark.parametrize("batch", [5, 80])
+def test_a_solve_may_begin_where_another_ended(batch: int) -> None:
+    basis = Basis("legendre", 2, 8)
+    mu = mixtures_of(basis, batch)
+    cold = solve(mu, basis, jitter=1e-12, gap=1e-10)
+    before = cold.multipliers.copy()
+    warm = solve(mu, basis, jitter=1e-12, gap=1e-10, start=cold.multipliers)
+    assert cold.iterations.min() > 2
+    assert warm.iterations.max() <= 1
+    assert_allclose(warm.dual, cold.dual, rtol=0, atol=1e-9)
+    assert np.array_equal(before, cold.multipliers)
+
+
+def test_a_solve_stops_when_no_more_than_the_gap_is_left() -> None:
+    basis = Basis("legendre", 2, 8)
+    mu = mixtures_of(basis, 200)
+    least = solve(mu, basis, jitter=1e-12, tol=1e-13).dual
+    steps = []
+    for gap in (1e-6, 1e-8, 1e-10):
+        density = solve(mu, basis, jitter=1e-12, gap=gap)
+        assert density.converged.all()
+        assert (density.gap <= gap).all()
+        assert (density.dual - least < 3 * gap + 1e-12).all()
+        steps.append(density.iterations.sum())
+    assert steps[0] < steps[1] < steps[2]
+
+
 def test_many_moments_stay_stable() -> None:
     def p(u: np.ndarray) -> np.ndarray:
         return np.exp(-30 * (u - 0.1) ** 2) + 0.2 * np.exp(-4 * u**2)
@@ -209,7 +243,7 @@ def test_solve_spd_against_lapack(n: int, b: int) -> None:
     a = root @ root.swapaxes(1, 2) + 0.1 * np.eye(n)
     right = rng.normal(size=(b, n))
     expected = np.linalg.solve(a, right[:, :, None])[:, :, 0]
-    found = solve_spd(np.ascontiguousarray(a.transpose(1, 2, 0)), np.ascontiguousarray(right.T))
+    found = solve_spd(np.concatenate([a, right[:, None]], axis=1).transpose(1, 2, 0).copy())
     assert_allclose(found.T, expected, rtol=1e-8)
 
 
