@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fitbo.cli import main
 from fitbo.cli.files import _told_to_end
 from fitbo.records import notebook
 from fitbo.records.events import entries_of
-from fitbo.records.journal import Busy, ConfigChanged, Writer
+from fitbo.records.journal import Busy, ConfigChanged, Writer, read
 from fitbo.records.notebook import open_notebook, read_notebook
 from fitbo.report.write import write_report
 from fitbo.runs import loop
@@ -435,3 +436,41 @@ def test_objective_is_required_to_run(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace(PYTHON, ""))
     with pytest.raises(ValueError, match="has no objective to run"):
         run(load_study(path))
+
+
+# --- What is not the point's fault --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("executor", ["serial", "{kind: threads, workers: 2}"])
+@pytest.mark.parametrize(
+    "way", ["rm study.jsonl", "rm -r ../try", "cp study.jsonl j; mv j study.jsonl"]
+)
+def test_a_journal_taken_away_during_a_run_ends_it_with_everything_kept(
+    tmp_path: Path, way: str, executor: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The run wrote on to a file that nobody sees, and ended with exit code 0."""
+    (tmp_path / "way.sh").write_text(f"cd {tmp_path}/results/try && {way}\n")
+    objective = 'objective: {python: "./thief.py:f"}\n'
+    path = study(tmp_path, f"budget: 12\ninitial: {{n: 12}}\nexecutor: {executor}\n", objective)
+    (tmp_path / "thief.py").write_text(
+        "import pathlib, subprocess\nhere = pathlib.Path(__file__).parent\n"
+        "def f(a, n, c):\n"
+        "    with open(here / 'calls', 'a') as calls:\n        print(a, file=calls)\n"
+        "    if len((here / 'calls').read_text().split()) >= 5 and not (here / 'gone').exists():\n"
+        "        (here / 'gone').touch()\n"
+        "        subprocess.run(['sh', here / 'way.sh'])\n"
+        "    return a\n"
+    )
+    assert main(["run", str(path), "--quiet", "--no-report"]) == 2
+    said = " ".join(capfd.readouterr().err.split())
+    assert "was removed or changed by something else while it was being written" in said
+    (rescued,) = tmp_path.rglob("study.jsonl.rescued-*")
+    assert str(rescued) in said
+    kept = [row["value"] for row in read(rescued).rows if row["event"] == "told"]
+    assert set(kept) == {float(line) for line in (tmp_path / "calls").read_text().split()}
+    assert 5 <= len(kept) == len(set(kept)) < 12
+    (tmp_path / "results" / "try").mkdir(exist_ok=True)
+    rescued.rename(tmp_path / "results" / "try" / "study.jsonl")  # as the error says
+    assert main(["run", str(path), "--quiet", "--no-report"]) == 0
+    assert [row["value"] for row in rows(tmp_path, "told")][: len(kept)] == kept
+    assert len(rows(tmp_path, "told")) == 12
