@@ -71,7 +71,7 @@ def build_objective(problem: ProblemConfig) -> Objective:
             f"or use fitbo ask and fitbo tell"
         )
     kind = CommandObjective if objective.python is None else PythonObjective
-    names = [f.name for f in fields(kind) if f.name != "base"]
+    names = [f.name for f in fields(kind) if f.name not in ("base", "cwd")]
     given: dict[str, Any] = {name: getattr(objective, name) for name in names}
     return kind(**given, base=Path(problem.base or "").resolve())
 
