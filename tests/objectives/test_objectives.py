@@ -252,6 +252,51 @@ def test_sigterm_comes_first(tmp_path: Path) -> None:
     assert Path(outcome.kept[0], "state").read_text() == "saved\n"
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        "rm stdout stderr",
+        "rm stdout; mkfifo stdout",
+        "rm -f stdout pid; mkfifo stdout pid result.json traceback.txt",
+        "rm stderr; ln -s /dev/zero stderr",
+        "rm stdout; mkdir stdout",
+        "cd ..; rm -r 1",
+        "rm stdout; echo 99 > stdout",
+    ],
+)
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_program_cannot_take_its_output_away(tmp_path: Path, script: str, code: int) -> None:
+    """With a fifo in the place of stdout it went on past its timeout, and without one it failed."""
+    objective = shell(f"echo 0.5; echo oops >&2; {script}; exit {code}", timeout=20.0)
+    outcome = run(objective, tmp_path)
+    assert (outcome.value, outcome.reason) == (
+        (0.5, None) if code == 0 else (None, "exit code 3: oops")
+    )
+
+
+@pytest.mark.parametrize(
+    "thing", ["os.mkfifo(scratch / 'v')", "(scratch / 'v').symlink_to('/dev/zero')"]
+)
+def test_a_value_s_file_must_be_a_file(tmp_path: Path, thing: str) -> None:
+    script = f"import os, pathlib; scratch = pathlib.Path('.'); {thing}"
+    objective = CommandObjective((sys.executable, "-c", script), value=Value(file="v"))
+    assert reason(objective, tmp_path) == "v is not a file"
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+@pytest.mark.parametrize(
+    "made", ["shutil.rmtree(scratch)", "[os.mkfifo(scratch / n) for n in ('traceback.txt', 'out')]"]
+)
+def test_a_function_may_do_anything_to_its_directory(
+    tmp_path: Path, made: str, isolate: bool
+) -> None:
+    text = f"import os, shutil\ndef train(scratch, **point):\n    {made}\n    "
+    for end, value in (("return 2.0", 2.0), ("raise KeyError(1)", None)):
+        target = module(tmp_path, text + end)
+        load.cache_clear()
+        assert run(PythonObjective(target, base=tmp_path, isolate=isolate), tmp_path).value == value
+
+
 def test_what_a_program_leaves_running_is_ended(tmp_path: Path) -> None:
     outcome = run(shell("sleep 60 & echo $! > mine; echo 1", keep=True), tmp_path)
     assert outcome.value == 1

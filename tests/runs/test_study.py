@@ -474,3 +474,71 @@ def test_a_journal_taken_away_during_a_run_ends_it_with_everything_kept(
     assert main(["run", str(path), "--quiet", "--no-report"]) == 0
     assert [row["value"] for row in rows(tmp_path, "told")][: len(kept)] == kept
     assert len(rows(tmp_path, "told")) == 12
+
+
+def test_a_function_that_kills_its_process_is_one_failure_the_next_time(tmp_path: Path) -> None:
+    """Each run died at the same point, without a word."""
+    objective = 'objective: {python: "./model.py:kill"}\n'
+    path = study(tmp_path, "initial: {n: 6}\nbudget: 6\n", objective)
+    codes, said = [], ""
+    for _ in range(9):
+        process = start("run", path, "--quiet", "--no-report")
+        said += process.communicate(timeout=120)[1]
+        codes.append(process.returncode)
+        if codes[-1] != 9:
+            break
+    entries = entries_of(rows(tmp_path)).values()
+    deaths = [entry.id for entry in entries if entry.point["n"] > 5]
+    assert codes == [9] * len(deaths) + [0]
+    for entry in entries:
+        assert entry.reason == ("exit code 9" if entry.id in deaths else None)
+    again = rows(tmp_path, "again")
+    assert [(row["id"], row["isolated"]) for row in again] == [(n, True) for n in deaths]
+    for number in deaths:
+        assert f"the last run died during evaluation {number}, which is now made again" in said
+
+
+def test_a_point_made_again_after_a_kill_sees_the_same_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").write_text("2.5")
+    path = study(tmp_path, "initial: {n: 2}\nbudget: 2\n", 'objective: {python: "./here.py:f"}\n')
+    (tmp_path / "here.py").write_text(
+        "import os, pathlib\ndef f(a, n, c):\n"
+        "    mark = pathlib.Path('mark')\n    if not mark.exists():\n"
+        "        mark.touch()\n        os.kill(os.getpid(), 9)\n"
+        "    return float(pathlib.Path('data').read_text())\n"
+    )
+    process = start("run", path, "--quiet", "--no-report")
+    process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGKILL
+    assert run(load_study(path)).told == 2
+    assert told(tmp_path) == [2.5, 2.5]
+
+
+def test_an_interrupted_evaluation_is_not_one_that_died(tmp_path: Path) -> None:
+    path = study(tmp_path, "initial: {n: 2}\nbudget: 2\n", 'objective: {python: "./stop.py:f"}\n')
+    (tmp_path / "stop.py").write_text(
+        "import pathlib\nmark = pathlib.Path(__file__).with_name('mark')\n"
+        "def f(a, n, c):\n    if not mark.exists():\n"
+        "        mark.touch()\n        raise KeyboardInterrupt\n    return a\n"
+    )
+    with pytest.raises(KeyboardInterrupt):
+        run(load_study(path))
+    assert run(load_study(path)).told == 2
+    assert rows(tmp_path, "again") == [{"event": "again", "id": 1}]
+
+
+def test_a_function_that_forks_leaves_as_many_rows_as_the_budget(tmp_path: Path) -> None:
+    """The child came back into the loop: 28 rows on a budget of 4."""
+    path = study(tmp_path, "initial: {n: 4}\nbudget: 4\n", 'objective: {python: "./fork.py:f"}\n')
+    (tmp_path / "fork.py").write_text(
+        "import os\ndef f(a, n, c):\n    if os.fork() == 0:\n        return -1.0\n"
+        "    os.wait()\n    return a\n"
+    )
+    process = start("run", path, "--quiet", "--no-report")
+    process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert [row["event"] for row in rows(tmp_path)] == ["asked", "told"] * 4 + ["stopped"]
+    assert min(told(tmp_path)) > 0
