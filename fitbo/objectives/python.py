@@ -10,6 +10,7 @@ With ``isolate`` or a ``timeout`` it runs in a new interpreter, which can be kil
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import inspect
@@ -120,13 +121,7 @@ def run_task(scratch: str, descriptor: str) -> None:
 @cache
 def load(target: str, base: str) -> Callable[..., Any]:
     """The function that ``target`` names; a ValueError says what is wrong with it."""
-    where, _, name = target.rpartition(":")
-    if not (where and name.isidentifier()):
-        wanted = "package.module:function or path.py:function"
-        raise ValueError(f"python must be {wanted}, got {clip(repr(target), 80)}")
-    path = Path(base, where).resolve() if where.endswith(".py") else None
-    if path and not path.is_file():
-        raise ValueError(f"python must name a file that exists, got {where!r}: there is no {path}")
+    where, name, path = _split(target, base)
     try:
         module = _from_file(path) if path else _from_path(where, base)
     except BaseException as error:
@@ -145,6 +140,37 @@ def load(target: str, base: str) -> Callable[..., Any]:
             f"python must name a function of {where}, got {name!r}, {found}{nearest(name, names)}"
         )
     return function
+
+
+def check_defined(target: str, base: str) -> None:
+    """The same as far as it can be said without running anything; of a module it is not."""
+    where, name, path = _split(target, base)
+    if path is None:
+        return
+    try:
+        tree = ast.parse(path.read_bytes(), str(path))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(f"python must name a module of Python, got {where!r}: {error}") from None
+    made = [node for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.Name | ast.alias)]
+    names = {getattr(node, key, None) for node in made for key in ("name", "asname", "id")}
+    known = [each for each in names if isinstance(each, str)]
+    if name not in known and "*" not in known:
+        hint = nearest(name, known)
+        raise ValueError(
+            f"python must name a function of {where}, got {name!r}, which is not there{hint}"
+        )
+
+
+def _split(target: str, base: str) -> tuple[str, str, Path | None]:
+    """Module, function, and the module's file where it is named by that; or a ValueError."""
+    where, _, name = target.rpartition(":")
+    if not (where and name.isidentifier()):
+        wanted = "package.module:function or path.py:function"
+        raise ValueError(f"python must be {wanted}, got {clip(repr(target), 80)}")
+    path = Path(base, where).resolve() if where.endswith(".py") else None
+    if path and not path.is_file():
+        raise ValueError(f"python must name a file that exists, got {where!r}: there is no {path}")
+    return where, name, path
 
 
 def check_signature(
