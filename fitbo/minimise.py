@@ -15,7 +15,7 @@ from fitbo.entropy import Entropy
 from fitbo.inference.settings import Settings
 from fitbo.mixture import Array, Mixture
 from fitbo.objectives import Outcome
-from fitbo.objectives.outcome import described, number
+from fitbo.objectives.outcome import failure, returned
 from fitbo.records.events import GIVEN, Entry
 from fitbo.records.notebook import Notebook
 from fitbo.runs.limits import Limits
@@ -110,9 +110,9 @@ def called(fun: Callable[[Any], float], x: Any) -> Outcome:
     started = time.perf_counter()
     value, reason = None, None
     try:
-        value = number(fun(x))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - what it raises is its failure
-        reason = described(error)
+        value = returned(lambda: fun(x))
+    except BaseException as error:  # noqa: BLE001 - what it raises is its failure
+        reason = failure(error)
     return Outcome(value, reason, time.perf_counter() - started)
 
 

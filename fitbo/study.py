@@ -40,13 +40,29 @@ from fitbo.space import Exhausted, Space
 
 __all__ = ["Exhausted", "Study"]
 
-LARGEST = 1e150  # of a value in the model: its square is finite; beyond are marks, such as 1.8e308
+LARGEST = 1e150  # of a value in a figure: its square is finite
+MOST = 1e300  # of a value in the model: the difference of two is finite
+MARK, BEYOND = 1e100, 10.0
 STREAMS = {"design": 0, "mcmc": 1, "search": 2, "recommend": 3, "stop": 4, "local": 5}
 
 
 def bounded(y: ArrayLike) -> Array:
-    """Values as the model and its figures use them."""
-    return np.clip(np.asarray(y, dtype=np.float64), -LARGEST, LARGEST)
+    """Values as figures show them, or several as the model sees them, any shape.
+
+    Beyond ``MARK`` times all of the lower half a value of several is no measurement but a mark, as
+    1e200 among values of about 1: it says that the minimum is not here, and its size must not be
+    the scale of the others.
+    """
+    y = np.asarray(y, dtype=np.float64)
+    if y.ndim == 0:
+        return np.clip(y, -LARGEST, LARGEST)
+    lower = np.sort(y, axis=None)[: (y.size + 1) // 2]
+    size = float(abs(lower).max(initial=0.0))
+    marks = y > MARK * size if size > 0 else np.zeros(y.shape, dtype=np.bool_)
+    if marks.any():
+        low, high = float(y[~marks].min()), float(y[~marks].max())
+        y = np.where(marks, high + BEYOND * (high - low or size), y)
+    return np.clip(y, -MOST, MOST)
 
 
 @dataclass

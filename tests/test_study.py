@@ -487,3 +487,25 @@ def test_after_each_gain_three_evaluations_are_the_largest_improvements() -> Non
     four.fail(gain, "broken")
     assert [four._exploits(index) for index in range(4, 9)] == [False, True, True, True, False]
     assert abs(gain - improvement).max() > 1e-6
+
+
+HOSTILE = {
+    "constant": [1e300] * 6,
+    "one outlier": [0.3, 0.1, 1e200, 0.2, 0.4, 0.5],
+    "few and an outlier": [0.3, 1e200, 0.2],
+    "large": [3e299, 1e299, 2e299, 5e299, 4e299, 1.5e299],
+    "smallest": [0.0, 5e-324, 0.0, 5e-324, 0.0, 0.0],
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_recommendation_is_among_values_of_any_size(name: str) -> None:
+    """A constant 1e300 was recommended as 1e150, and one outlier of 1e200 made -5.6e148."""
+    study = Study(Space([(0, 1)]), Settings(n_samples=12, seed=0))
+    values = np.array(HOSTILE[name])
+    for x, y in zip(np.linspace(0.05, 0.95, len(values)), values, strict=True):
+        study.tell([x], y)
+    found, low = study.recommend(), np.sort(values)[: len(values) // 2 + 1]
+    span = max(np.ptp(low), 1e-6 * abs(low).max(), 1e-300)
+    assert low[0] - 2 * span <= found.mean <= low[-1] + 2 * span
+    assert np.isfinite(found.deviation)

@@ -133,7 +133,7 @@ def validate(options: Namespace, console: Console, errors: Console) -> int:
     """``fitbo validate``."""
     for path in options.config:
         campaign = load(path, options.set)
-        _check_objectives(campaign, path)
+        _check_objectives(campaign, path, imports=not options.no_import)
         say(console, f"{path}: {announcement(campaign)}")
     return OK
 
@@ -181,13 +181,16 @@ def _minima(*campaigns: Campaign | None) -> dict[str, float]:
     return {str(p.label): p.minimum for p in problems if p.minimum is not None}
 
 
-def _check_objectives(campaign: Campaign, path: str, needed: bool = False) -> None:
+def _check_objectives(
+    campaign: Campaign, path: str, needed: bool = False, imports: bool = True
+) -> None:
     """An error unless every black box can be called, and is there if it is needed."""
     for i, problem in enumerate(campaign.all_problems):
         if problem.black_box:
             if needed:
                 build_objective(problem)
-            check_objective(problem, path, "" if campaign.single else f"problems[{i}].")
+            key = "" if campaign.single else f"problems[{i}]."
+            check_objective(problem, path, key, imports)
 
 
 def _about(shelf: Mapping[str, object], name: str) -> str:

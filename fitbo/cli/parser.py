@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import io
 import logging
+import os
 import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ import fitbo
 from fitbo.cli import files, study
 from fitbo.cli.files import INTERRUPTED, WRONG
 
+UNREAD = 128 + 13  # as of a program that SIGPIPE ends
 Command = Callable[[argparse.Namespace, Console, Console], int]
 
 
@@ -35,9 +38,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     log.setLevel(logging.INFO if options.verbose else logging.WARNING)
     logging.basicConfig(level=log.level, handlers=[log])  # distributed has levels of its own
     try:
-        return int(options.command(options, console, errors))
+        code = int(options.command(options, console, errors))
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         return INTERRUPTED
+    except BrokenPipeError:  # whoever reads, as head, has seen enough
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return UNREAD
     except ValueError as error:
         what = str(error)
     except OSError as error:
@@ -127,8 +136,15 @@ def parser() -> argparse.ArgumentParser:
     take_in = add_for_study("import", study.take_in, "tell a study what a CSV file holds")
     take_in.add_argument("table", type=Path, metavar="DATA.csv", help="columns: parameters, value")
 
-    validate = add("validate", files.validate, "check files, run nothing", parents=[override])
+    checks = "check files; evaluates nothing, but imports the module of a Python objective"
+    validate = add("validate", files.validate, checks, parents=[override])
     validate.add_argument("config", nargs="+", metavar="FILE", help="YAML files")
+    validate.add_argument(
+        "--no-import",
+        action="store_true",
+        help="run no code at all, for files of others: of a Python objective only its name is "
+        "looked up in the module's file",
+    )
     add("schema", files.schema, "the JSON Schema of a file, for editors")
     listing = add("list", files.listing, "problems, entropies, acquisitions and kernels")
     listing.add_argument("what", nargs="?", choices=files.SHELVES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -207,6 +208,8 @@ def export(options: Namespace, console: Console, errors: Console) -> int:
         read_notebook(campaign.studies()[0])  # an error if the journal is another study's
     text, count = table.export_table(path)
     if options.table is None:
+        if sys.stdout.isatty():  # a choice may hold what moves the cursor or sets the title
+            text = "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
         print(text, end="")
     else:
         part = options.table.with_name(options.table.name + ".part")

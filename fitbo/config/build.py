@@ -14,7 +14,7 @@ from fitbo.decode import ConfigError
 from fitbo.inference.settings import Settings
 from fitbo.objectives import CommandObjective, Objective, PythonObjective
 from fitbo.objectives.command import missing
-from fitbo.objectives.python import check_signature
+from fitbo.objectives.python import check_defined, check_signature
 from fitbo.objectives.python import load as load_function
 from fitbo.problems import Problem
 from fitbo.space import Space
@@ -72,13 +72,19 @@ def build_objective(problem: ProblemConfig) -> Objective:
             f"or use fitbo ask and fitbo tell"
         )
     kind = CommandObjective if objective.python is None else PythonObjective
-    names = [f.name for f in fields(kind) if f.name != "base"]
+    names = [f.name for f in fields(kind) if f.name not in ("base", "cwd")]
     given: dict[str, Any] = {name: getattr(objective, name) for name in names}
     return kind(**given, base=Path(problem.base or "").resolve())
 
 
-def check_objective(problem: ProblemConfig, where: str, path: str = "") -> None:
-    """A ConfigError unless the function can be called, or the program is there."""
+def check_objective(
+    problem: ProblemConfig, where: str, path: str = "", imports: bool = True
+) -> None:
+    """A ConfigError unless the function can be called, or the program is there.
+
+    Without ``imports`` no code of the function's module runs: only whether its file is there, and
+    defines the name, is checked.
+    """
     objective = problem.objective
     if objective is None:
         return
@@ -90,6 +96,9 @@ def check_objective(problem: ProblemConfig, where: str, path: str = "") -> None:
         return
     target = str(objective.python)
     try:
+        if not imports:
+            check_defined(target, str(base))
+            return
         function = load_function(target, str(base))
         check_signature(function, list(problem.space or ()), list(objective.kwargs), target)
     except ValueError as error:

@@ -159,6 +159,7 @@ class _Converter:
             items = [self.convert(item) for item in node.value]
             return Node(items, where, size=1 + sum(item.size for item in items))
         plain = node.style is None
+        node.value = _joined(node.value, where)
         value = _scalar(node.value, kind) if plain or kind != "str" else node.value
         return Node(value, where, text=node.value, plain=plain)
 
@@ -187,6 +188,18 @@ class _Converter:
         self.entries += len(own)  # a merge copies, so its entries count again
         _check_size(self.entries, where)
         return Node(own, where, keys, size=1 + sum(child.size for child in own.values()))
+
+
+def _joined(text: str, where: str) -> str:
+    """The text with each pair of surrogate escapes as the one character that JSON makes of it."""
+    if text.isascii():
+        return text
+    try:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise ConfigError(
+            f"half of a surrogate pair is no character: {text!a:.60}", where
+        ) from None
 
 
 def _check_size(size: int, where: str) -> None:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from fitbo.checks import nearest
+from fitbo.objectives.outcome import machine
 from fitbo.objectives.process import run_program
 from fitbo.objectives.value import Value
 
@@ -48,14 +49,14 @@ class CommandObjective:
     def __call__(self, point: Mapping[str, Any], seed: int, scratch: Path) -> float:
         scratch = scratch.resolve()
         data = scratch / "point.json"
-        data.write_text(json.dumps(dict(point), allow_nan=False) + "\n", encoding="utf-8")
+        with machine(scratch):
+            data.write_text(json.dumps(dict(point), allow_nan=False) + "\n", encoding="utf-8")
         provided = (seed, scratch, data, self.base.resolve(), sys.executable)
         known = dict(point) | dict(zip(PROVIDED, provided, strict=True))
         command = [fill(argument, known) for argument in self.command]
         command[0] = located(command[0], self.base)
         env = {name: fill(text, known) for name, text in self.env.items()}
-        run_program(command, scratch, env, self.timeout)
-        return self.value(scratch)
+        return self.value(scratch, run_program(command, scratch, env, self.timeout))
 
 
 def written(value: Any) -> str:

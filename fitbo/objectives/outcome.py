@@ -1,31 +1,43 @@
 """The outcome of an evaluation: a finite number, or the reason why there is none.
 
 A failure is data. Whatever goes wrong in a user's function or program, ``evaluate`` returns an
-``Outcome`` that gives the reason in one line; only Ctrl-C passes through.
+``Outcome`` that gives the reason in one line. Two things pass through: Ctrl-C, and what is wrong
+with the machine and not with the point, such as a full disk. Then no scratch directory is left, so
+that one which is left says that the process died during the evaluation.
 """
 
 from __future__ import annotations
 
+import errno
 import math
 import numbers
+import os
 import shutil
+import sys
 import threading
 import time
 import traceback
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Protocol
 
 LONGEST_REASON = 300
+FULL = (errno.ENOSPC, errno.EDQUOT)
+LONGEST_CHAIN = 20  # of exceptions raised from one another
+PROBE = 1 << 12  # bytes that are written to see whether there is room
 
 ending = threading.Event()  # set while the study is being stopped: no further attempt begins
 
 
 class Failed(Exception):
     """An evaluation has no value; the text is the reason. A user's function may raise it too."""
+
+
+class MachineError(OSError):
+    """What is wrong is the machine's, and says nothing about the point: to be evaluated again."""
 
 
 class Objective(Protocol):
@@ -68,31 +80,119 @@ def evaluate(
     while True:
         attempts += 1
         value, reason, folder = None, None, _fresh(Path(scratch))
+        kept.append(str(folder))
         try:
-            value = number(objective(point, seed, folder))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever a user's code raises)
-            reason = described(error)
-            with suppress(OSError):  # a full disk must not hide the reason
-                if not isinstance(error, Failed):  # whose text says everything
-                    trace = "".join(traceback.format_exception(error))
-                    (folder / "traceback.txt").write_text(trace, "utf-8", "replace")
-                folder.rmdir()  # if it is empty
-        else:
+            value = returned(lambda folder=folder: objective(point, seed, folder))  # type: ignore[misc]
             if not objective.keep:
                 shutil.rmtree(folder, ignore_errors=True)
-        if folder.exists():
-            kept.append(str(folder))
+        except BaseException as error:  # noqa: BLE001 (whatever a user's code raises)
+            try:
+                reason = failure(error)
+                _check_machine(error, reason, folder)
+            except BaseException:
+                for each in kept:
+                    shutil.rmtree(each, ignore_errors=True)
+                raise
+            _keep_traceback(error, folder)
+        if not folder.exists():
+            kept.pop()
         if value is not None or attempts > objective.retries or ending.is_set():
             return Outcome(value, reason, time.perf_counter() - started, attempts, tuple(kept))
+
+
+def returned(function: Callable[[], Any]) -> float:
+    """The number that a user's function returns; a process that it has forked ends here."""
+    here = os.getpid()
+    try:
+        return number(function())
+    finally:
+        if os.getpid() != here:  # it would write the same journal
+            os._exit(0)
+
+
+def failure(error: BaseException) -> str:
+    """Why an evaluation has no value; Ctrl-C is raised again."""
+    if isinstance(error, KeyboardInterrupt):
+        raise error
+    return described(error)
+
+
+@contextmanager
+def machine(folder: Path) -> Iterator[None]:
+    """What goes wrong with our own files in a scratch directory is not the point's fault."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise MachineError(
+            error.errno or errno.EIO,
+            f"{why}; this is the machine's fault and no failure of the point, which the next run "
+            f"evaluates again, first of all: mend it and run again",
+            str(error.filename or folder),
+        ) from error
+
+
+def check_room(folder: Path) -> None:
+    """A ``MachineError`` if a scratch directory that is there has no room for more."""
+    probe = folder / f".room-{os.getpid()}-{threading.get_ident()}"
+    try:
+        with probe.open("xb") as file:
+            file.write(bytes(PROBE))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        if error.errno in (*FULL, errno.EROFS, errno.EIO):  # otherwise what a function did to it
+            with machine(folder):
+                raise
+    finally:
+        with suppress(OSError):
+            probe.unlink()
+
+
+def _check_machine(error: BaseException, reason: str, folder: Path) -> None:
+    """A ``MachineError`` if that is what an evaluation has failed by."""
+    chain: BaseException | None = error
+    for _ in range(LONGEST_CHAIN):
+        if isinstance(chain, MachineError):
+            raise chain
+        if isinstance(chain, OSError) and chain.errno in FULL:
+            with machine(folder):
+                raise chain
+        chain = chain and (chain.__cause__ or chain.__context__)
+    for number in FULL:  # as a program says it
+        if os.strerror(number) in reason:
+            with machine(folder):
+                raise OSError(number, reason, str(folder))
+    check_room(folder)
+
+
+def _keep_traceback(error: BaseException, folder: Path) -> None:
+    """Write it to a new file, as the function may have made anything of that name."""
+    with suppress(OSError):
+        if not isinstance(error, Failed):  # whose text says everything
+            with (folder / "traceback.txt").open("x", encoding="utf-8", errors="replace") as file:
+                file.write(trace_of(error))
+        folder.rmdir()  # if it is empty
+
+
+def trace_of(error: BaseException) -> str:
+    """The traceback of whatever a user's code has raised."""
+    return _safely(lambda: "".join(traceback.format_exception(error)))
 
 
 def number(value: Any) -> float:
     """A number, or an array of one number, as a finite float; anything else is a failure."""
     shape = getattr(value, "shape", None)
-    if isinstance(shape, tuple) and math.prod(shape) == 1:
-        value = value.item()
+    if isinstance(shape, tuple):
+        kind = getattr(getattr(value, "dtype", None), "kind", "f")
+        masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())
+        if isinstance(value, masked) and value.mask.any():
+            raise Failed("the value is masked")
+        if math.prod(shape) == 1 and kind not in "OMm":  # objects and dates, which are integers
+            value = value.item()
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
-        raise Failed(f"expected a number, got {type(value).__name__} {clip(repr(value), 60)}")
+        text = _safely(lambda: repr(value))
+        raise Failed(f"expected a number, got {type(value).__name__} {clip(text, 60)}")
     try:
         real = float(value)
     except OverflowError:
@@ -111,20 +211,31 @@ def clip(text: str, most: int = LONGEST_REASON) -> str:
 
 def described(error: BaseException) -> str:
     """What was raised, in one line."""
-    text = clip(str(error))
+    text = clip(_safely(lambda: str(error)))
     if isinstance(error, Failed):
         return text or "failed"
     return clip(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 
+def _safely(function: Callable[[], str]) -> str:
+    """A text that a user's object gives of itself, which may fail like anything else of theirs."""
+    try:
+        return function()[:]
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001
+        return f"<no text: {type(error).__name__}>"
+
+
 def _fresh(scratch: Path) -> Path:
     """A new directory: the one named, or the first free of ``.2``, ``.3``, ..."""
     folder, n = scratch, 1
-    while True:
-        try:
-            folder.mkdir(parents=True)
-        except FileExistsError:
-            n += 1
-            folder = scratch.with_name(f"{scratch.name}.{n}")
-        else:
-            return folder
+    with machine(scratch):
+        while True:
+            try:
+                folder.mkdir(parents=True)
+            except FileExistsError:
+                n += 1
+                folder = scratch.with_name(f"{scratch.name}.{n}")
+            else:
+                return folder

@@ -3,28 +3,37 @@
 The program leads a new session: the processes it starts belong to its group, and a signal to the
 group reaches them all (unless a grandchild starts another session). At the timeout the group gets
 SIGTERM and, after ``GRACE``, SIGKILL. When the program ends by itself, what it left is killed.
+
+Its output is read through the descriptors that we have opened: the program may remove the files, or
+put a pipe in their place that would keep us waiting.
 """
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
-from fitbo.objectives.outcome import Failed, clip, ending
+from fitbo.objectives.outcome import FULL, Failed, clip, ending, machine
 
 GRACE = 2.0  # seconds between SIGTERM and SIGKILL
 MOST_OUTPUT = 64 << 20  # bytes of stdout or stderr, beyond which a program is ended
 TAIL = 1 << 20  # bytes of an output that are read
 LONGEST_PAUSE = 0.05  # seconds between two looks at a program
 PID_FILE = "pid"
+# Why no process can be started at all, whatever the program.
+EXHAUSTED = (*FULL, errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 NAMES = {number.value: number.name for number in signal.Signals}
 
 _groups: set[int] = set()
@@ -32,36 +41,61 @@ _lock = threading.Lock()
 
 
 def run_program(
-    command: Sequence[str], folder: Path, env: Mapping[str, str], timeout: float | None
-) -> None:
-    """Run a program in ``folder``, with its output in the files stdout and stderr there.
+    command: Sequence[str],
+    folder: Path,
+    env: Mapping[str, str],
+    timeout: float | None,
+    *,
+    passed: Sequence[int] = (),
+    cwd: Path | None = None,
+) -> str:
+    """Run a program in ``folder``, or in ``cwd``; the end of its stdout.
 
+    Its output is in the files stdout and stderr there. ``passed`` are descriptors that it inherits.
     Any end other than exit code 0 in time raises ``Failed`` with the reason.
     """
-    out, err = folder / "stdout", folder / "stderr"
-    with out.open("wb") as stdout, err.open("wb") as stderr:
+    with ExitStack() as files:
+        with machine(folder):
+            names = ("stdout", "stderr", PID_FILE)
+            out, err, pid = (files.enter_context((folder / name).open("w+b", 0)) for name in names)
         try:
             process = subprocess.Popen(  # noqa: S603
                 list(command),
-                cwd=folder,
+                cwd=cwd or folder,
                 env={**os.environ, **env},
                 stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=stderr,
+                stdout=out,
+                stderr=err,
+                pass_fds=passed,
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
+            if getattr(error, "errno", None) in EXHAUSTED:
+                with machine(folder):
+                    raise
             raise Failed(f"{command[0]} cannot be started: {error}") from None
+        _end(process, timeout, pid, {"stdout": out, "stderr": err})
+        return _tail(out)
+
+
+def _end(
+    process: subprocess.Popen[bytes],
+    timeout: float | None,
+    pid: BinaryIO,
+    outputs: Mapping[str, BinaryIO],
+) -> None:
+    """Wait until the program has ended, or end it; ``Failed`` unless that was well and in time."""
     with _lock:
         _groups.add(process.pid)
         if ending.is_set():  # since it was started: ``end_all`` did not know of it
             _signal(process.pid, signal.SIGKILL)
     try:
-        (folder / PID_FILE).write_text(f"{process.pid} {_birth(process.pid)}\n")
-        reason = _wait(process.pid, timeout, (out, err))
+        with machine(Path(pid.name)):
+            pid.write(f"{process.pid} {_birth(process.pid)}\n".encode())
+        reason = _wait(process.pid, timeout, outputs)
         if reason is not None:
             _signal(process.pid, signal.SIGTERM)
-            _wait(process.pid, GRACE, ())
+            _wait(process.pid, GRACE, {})
     finally:
         # Before it is reaped: until then no other group can have the same id.
         _signal(process.pid, signal.SIGKILL)
@@ -71,7 +105,7 @@ def run_program(
     if reason is not None:
         raise Failed(reason)
     if code != 0:
-        said = clip(last_line(tail(err)), 200)
+        said = clip(last_line(_tail(outputs["stderr"])), 200)
         name = NAMES.get(-code, f"signal {-code}")
         how = f"killed by {name}" if code < 0 else f"exit code {code}"
         raise Failed(f"{how}: {said}" if said else how)
@@ -85,25 +119,37 @@ def end_all() -> None:
             _signal(group, signal.SIGKILL)
 
 
-def end_left_over(scratch: Path) -> None:
-    """End what a killed study left running for an evaluation, and remove its directories."""
-    for folder in (scratch, *scratch.parent.glob(f"{scratch.name}.*")):
-        with suppress(OSError, ValueError):
-            pid, birth = (folder / PID_FILE).read_text().split()
+def end_left_over(scratch: Path) -> bool:
+    """End what a killed study left running for an evaluation, and remove its directories.
+
+    Whether there were any: then the study died during that evaluation.
+    """
+    left = [each for each in (scratch, *scratch.parent.glob(f"{scratch.name}.*")) if each.exists()]
+    for folder in left:
+        with suppress(OSError, ValueError, Failed):
+            pid, birth = tail(folder / PID_FILE).split()
             if birth != "?" and _birth(int(pid)) == birth:  # not another process with this id
                 _signal(int(pid), signal.SIGKILL)
         shutil.rmtree(folder, ignore_errors=True)
+    return bool(left)
 
 
 def tail(path: Path) -> str:
-    """The last ``TAIL`` bytes of a file, as text."""
+    """The last ``TAIL`` bytes of a file, as text; anything else of that name is a failure."""
     try:
-        with path.open("rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - TAIL))
-            return file.read(TAIL).decode("utf-8", errors="replace")
+        # Without O_NONBLOCK a pipe would wait for somebody who writes to it.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb", 0) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise Failed(f"{path.name} is not a file")
+            return _tail(file)
     except OSError as error:
         raise Failed(f"{path.name} cannot be read: {error.strerror}") from None
+
+
+def _tail(file: BinaryIO) -> str:
+    file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
+    data = b"".join(iter(partial(file.read, TAIL), b""))
+    return data[-TAIL:].decode("utf-8", errors="replace")
 
 
 def last_line(text: str) -> str:
@@ -111,7 +157,7 @@ def last_line(text: str) -> str:
     return next((line for line in reversed(text.splitlines()) if line.strip()), "")
 
 
-def _wait(pid: int, timeout: float | None, outputs: Sequence[Path]) -> str | None:
+def _wait(pid: int, timeout: float | None, outputs: Mapping[str, BinaryIO]) -> str | None:
     """Wait until the process ends, then None; or the reason why it has to be ended."""
     end, pause = time.monotonic() + (math.inf if timeout is None else timeout), 0.001
     while True:
@@ -121,9 +167,9 @@ def _wait(pid: int, timeout: float | None, outputs: Sequence[Path]) -> str | Non
         left = end - time.monotonic()
         if left <= 0:
             return f"timeout after {timeout:g} s"
-        for path in outputs:
-            if path.stat().st_size > MOST_OUTPUT:
-                return f"{path.name} went over {MOST_OUTPUT >> 20} MiB"
+        for name, file in outputs.items():
+            if os.fstat(file.fileno()).st_size > MOST_OUTPUT:
+                return f"{name} went over {MOST_OUTPUT >> 20} MiB"
         time.sleep(min(pause, left))
         pause = min(2 * pause, LONGEST_PAUSE)
 

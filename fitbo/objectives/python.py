@@ -10,14 +10,15 @@ With ``isolate`` or a ``timeout`` it runs in a new interpreter, which can be kil
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import inspect
 import json
 import os
 import sys
-import traceback
 from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
@@ -26,12 +27,22 @@ from types import ModuleType
 from typing import Any
 
 from fitbo.checks import nearest
-from fitbo.objectives.outcome import Failed, clip, described, number
+from fitbo.objectives.outcome import (
+    FULL,
+    Failed,
+    clip,
+    described,
+    failure,
+    machine,
+    number,
+    returned,
+    trace_of,
+)
 from fitbo.objectives.process import run_program
 
 EXTRAS = ("seed", "scratch")
 TASK, RESULT = "task.json", "result.json"
-CHILD = "import sys; from fitbo.objectives.python import run_task; run_task(sys.argv[1])"
+CHILD = "import sys; from fitbo.objectives.python import run_task; run_task(*sys.argv[1:])"
 
 
 @dataclass(frozen=True)
@@ -45,12 +56,18 @@ class PythonObjective:
     keep: bool = False
     isolate: bool = False
     base: Path = field(default_factory=Path)
+    cwd: Path | None = None  # of a process of its own; None: the scratch directory
+
+    @property
+    def isolated(self) -> bool:
+        """Whether each call has a process of its own, which can be ended and may die."""
+        return self.isolate or self.timeout is not None
 
     def __call__(self, point: Mapping[str, Any], seed: int, scratch: Path) -> float:
         given, base = {**self.kwargs, **point}, str(self.base.resolve())
-        if self.isolate or self.timeout is not None:
+        if self.isolated:
             task = {"target": self.python, "base": base, "given": given, "seed": seed}
-            return _call_in_child(task, scratch.resolve(), self.timeout)
+            return _call_in_child(task, scratch.resolve(), self.timeout, self.cwd)
         # A copy, as a function may change what it is given.
         return call(self.python, base, deepcopy(given), seed, scratch)
 
@@ -60,51 +77,56 @@ def call(target: str, base: str, given: Mapping[str, Any], seed: int, scratch: P
     function = load(target, base)
     wanted = set(getattr(_signature(function), "parameters", ())) - set(given)
     offered = {"seed": seed, "scratch": scratch}
-    return number(function(**given, **{name: offered[name] for name in wanted & set(offered)}))
+    extras = {name: offered[name] for name in wanted & set(offered)}
+    return returned(lambda: function(**given, **extras))
 
 
-def _call_in_child(task: Mapping[str, Any], scratch: Path, timeout: float | None) -> float:
-    (scratch / TASK).write_text(json.dumps(task) + "\n", encoding="utf-8")
+def _call_in_child(
+    task: Mapping[str, Any], scratch: Path, timeout: float | None, cwd: Path | None
+) -> float:
     # The child has another working directory: absolute paths keep the same modules importable.
     env = {"PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path)}
-    run_program([sys.executable, "-c", CHILD, str(scratch)], scratch, env, timeout)
-    try:
-        result = json.loads((scratch / RESULT).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise Failed("the function ended its process and returned nothing") from None
-    if "reason" in result:
-        raise Failed(str(result["reason"]))
-    return number(result["value"])
+    with ExitStack() as files:
+        with machine(scratch):
+            (scratch / TASK).write_text(json.dumps(task) + "\n", encoding="utf-8")
+            result = files.enter_context((scratch / RESULT).open("w+b", 0))
+        command = [sys.executable, "-c", CHILD, str(scratch), str(result.fileno())]
+        passed = [result.fileno()]
+        run_program(command, scratch, env, timeout, passed=passed, cwd=cwd)
+        result.seek(0)
+        text = result.read()
+    if not text:
+        raise Failed("the function ended its process and returned nothing")
+    found = json.loads(text)
+    if found.get("errno") in FULL:
+        raise OSError(found["errno"], found["reason"])
+    if "reason" in found:
+        raise Failed(str(found["reason"]))
+    return number(found["value"])
 
 
-def run_task(scratch: str) -> None:
-    """The child's side: from TASK to RESULT, which is written completely or not at all."""
+def run_task(scratch: str, descriptor: str) -> None:
+    """The child's side: from TASK to the descriptor of RESULT, written completely or not at all."""
     folder = Path(scratch)
     task = json.loads((folder / TASK).read_text(encoding="utf-8"))
-    result: dict[str, float | str]
+    result: dict[str, Any]
     try:
         result = {"value": call(**task, scratch=folder)}
-    except Exception as error:  # noqa: BLE001 (whatever the function raises is a reason)
-        traceback.print_exc()
-        result = {"reason": described(error)}
-    part = folder / "result.part"
-    part.write_text(json.dumps(result) + "\n", encoding="utf-8")
-    os.replace(part, folder / RESULT)
+    except BaseException as error:  # noqa: BLE001 (whatever the function raises is a reason)
+        result = {"reason": failure(error), "errno": getattr(error, "errno", None)}
+        sys.stderr.write(trace_of(error))
+    os.write(int(descriptor), json.dumps(result).encode() + b"\n")
 
 
 @cache
 def load(target: str, base: str) -> Callable[..., Any]:
     """The function that ``target`` names; a ValueError says what is wrong with it."""
-    where, _, name = target.rpartition(":")
-    if not (where and name.isidentifier()):
-        wanted = "package.module:function or path.py:function"
-        raise ValueError(f"python must be {wanted}, got {clip(repr(target), 80)}")
-    path = Path(base, where).resolve() if where.endswith(".py") else None
-    if path and not path.is_file():
-        raise ValueError(f"python must name a file that exists, got {where!r}: there is no {path}")
+    where, name, path = _split(target, base)
     try:
         module = _from_file(path) if path else _from_path(where, base)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
         guard = "; put what is not for an import under if __name__ == '__main__':"
         raise ValueError(
             f"python must name a module that can be imported, got {where!r}: "
@@ -118,6 +140,37 @@ def load(target: str, base: str) -> Callable[..., Any]:
             f"python must name a function of {where}, got {name!r}, {found}{nearest(name, names)}"
         )
     return function
+
+
+def check_defined(target: str, base: str) -> None:
+    """The same as far as it can be said without running anything; of a module it is not."""
+    where, name, path = _split(target, base)
+    if path is None:
+        return
+    try:
+        tree = ast.parse(path.read_bytes(), str(path))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(f"python must name a module of Python, got {where!r}: {error}") from None
+    made = [node for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.Name | ast.alias)]
+    names = {getattr(node, key, None) for node in made for key in ("name", "asname", "id")}
+    known = [each for each in names if isinstance(each, str)]
+    if name not in known and "*" not in known:
+        hint = nearest(name, known)
+        raise ValueError(
+            f"python must name a function of {where}, got {name!r}, which is not there{hint}"
+        )
+
+
+def _split(target: str, base: str) -> tuple[str, str, Path | None]:
+    """Module, function, and the module's file where it is named by that; or a ValueError."""
+    where, _, name = target.rpartition(":")
+    if not (where and name.isidentifier()):
+        wanted = "package.module:function or path.py:function"
+        raise ValueError(f"python must be {wanted}, got {clip(repr(target), 80)}")
+    path = Path(base, where).resolve() if where.endswith(".py") else None
+    if path and not path.is_file():
+        raise ValueError(f"python must name a file that exists, got {where!r}: there is no {path}")
+    return where, name, path
 
 
 def check_signature(

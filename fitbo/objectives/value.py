@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from fitbo.decode import Pattern, check
-from fitbo.objectives.outcome import Failed, clip, number
+from fitbo.objectives.outcome import Failed, check_room, clip, number
 from fitbo.objectives.process import last_line, tail
 
 PATIENCE = 10.0  # seconds for a regular expression
@@ -66,13 +66,15 @@ class Value:
         except (re.error, RecursionError, OverflowError) as error:
             raise ValueError(f"regex must be a regular expression: {error}") from None
 
-    def __call__(self, folder: Path) -> float:
-        """The value that a program has left in its scratch directory; else ``Failed``."""
-        where = self.file or "stdout"
-        path = folder / where
-        if not path.is_file():
-            raise Failed(f"the program wrote no file {where}")
-        text = tail(path)
+    def __call__(self, folder: Path, stdout: str) -> float:
+        """The value that a program has printed or left in its directory; else ``Failed``."""
+        where, text = self.file or "stdout", stdout
+        if self.file is not None:
+            if not (folder / where).exists():
+                raise Failed(f"the program wrote no file {where}")
+            text = tail(folder / where)
+        if not text.endswith("\n"):
+            check_room(folder)  # a full disk may have cut a number short
         if self.regex is not None:
             return _match(self.regex, text, where)
         if self.stdout == "json" or self.key is not None or where.endswith(".json"):

@@ -5,6 +5,10 @@ The first line is the header, which says what the study is; every other line is 
 moment loses at most the evaluation under way. A last line that the kill has torn is dropped on
 reading and cut off before the next one is written.
 
+Before each line, and when it is closed, the file at the journal's path must still be the one that
+is open, with what was written to it. If somebody has removed or replaced it, everything is written
+to a fresh file beside it, and ``Displaced`` says where that is.
+
 One process at a time writes a journal: it holds an advisory lock on the file, which the kernel
 releases however the process dies. A run, which may hold it for days, also locks the file's
 directory, so that others know that waiting is useless.
@@ -13,17 +17,18 @@ directory, so that others know that waiting is useless.
 from __future__ import annotations
 
 import fcntl
-import io
-import json
 import os
+import stat
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from fitbo.records import legacy
+from fitbo.records.lines import Journal as Journal
+from fitbo.records.lines import encoded as encoded
+from fitbo.records.lines import parse
 
 FORMAT = 2
 RETRY = 0.1  # seconds between attempts at a lock
@@ -38,16 +43,12 @@ class Busy(Exception):
     """Another process is writing this journal."""
 
 
+class Displaced(OSError):
+    """The journal was removed or changed while it was written; the text says where it is now."""
+
+
 class Running(Busy):
     """Another process is writing this journal, and will until its run has ended."""
-
-
-@dataclass(frozen=True)
-class Journal:
-    """What a journal holds: its header and its events."""
-
-    header: dict[str, Any]
-    rows: list[dict[str, Any]] = field(default_factory=list)
 
 
 def read(path: Path) -> Journal:
@@ -57,15 +58,10 @@ def read(path: Path) -> Journal:
 
 def parsed(data: bytes, path: Path) -> Journal:
     """The journal that these bytes hold; ``path`` is what errors call it."""
-    journal, _ = _parse(data, path)
+    journal, _ = parse(data, path)
     if journal is None:
         raise ValueError(f"{path} must begin with a header line, and holds no whole line")
     return journal
-
-
-def encoded(line: Mapping[str, Any]) -> bytes:
-    """A line of a journal; a ValueError for numbers that are not finite, which JSON lacks."""
-    return json.dumps(line, allow_nan=False).encode() + b"\n"
 
 
 def state_path(path: Path) -> Path:
@@ -97,9 +93,14 @@ class Writer(AbstractContextManager["Writer"]):
         with ExitStack() as held:
             self._file = held.enter_context(_locked(path, patience, waiting))
             held.callback(_unlock, self._file.fileno())
-            self.journal, end = _parse(self._file.read(), path)
-            self._file.truncate(end)
-            self._file.seek(end)
+            found = self._file.read()
+            self.journal, kept = parse(found, path)
+            # All that the file should hold, how much of it is there for sure, and since when.
+            self._kept, self._sure, self._changed = bytearray(kept), min(len(kept), len(found)), -1
+            self._rescued = False
+            self._file.truncate(self._sure)
+            if self._sure < len(kept):  # a newline was missing
+                self._flush()
             if self.journal is None:
                 sync_directory(path.parent)
             if running:
@@ -110,22 +111,78 @@ class Writer(AbstractContextManager["Writer"]):
             self._held = held.pop_all()
 
     def __exit__(self, *_: object) -> None:
-        self._held.close()
+        with self._held:
+            if not self._intact(closely=True):
+                raise self._rescue()
+            if self._sure < len(self._kept):  # an interruption came while a line was written
+                self._flush()
 
     def append(self, line: Mapping[str, Any]) -> None:
         """One more line, on the disk when this returns; no part of it if there is no room."""
-        data = encoded(line)
-        start, written = self._file.tell(), 0
+        data, intact = encoded(line), self._intact()
+        self._kept += data
+        if not intact:
+            raise self._rescue()
+        self._flush()
+
+    def _flush(self) -> None:
+        """Write what the file does not hold for sure; some of it again, after an interruption."""
+        start = self._sure
         try:
-            while written < len(data):
-                written += self._file.write(data[written:])
+            written = self._file.seek(start)
+            while written < len(self._kept):
+                written += self._file.write(self._kept[written:])
+            if self._synced:
+                os.fsync(self._file.fileno())
         except OSError as error:
             self._file.truncate(start)
-            self._file.seek(start)
-            what = f"{error.strerror}, and not written was {data.decode().rstrip()}"
+            lost = self._kept[start:].decode().rstrip()
+            del self._kept[start:]
+            what = f"{error.strerror}, and not written was {lost}"
             raise OSError(error.errno, what, str(self.path)) from error
-        if self._synced:
-            os.fsync(self._file.fileno())
+        self._sure = len(self._kept)
+        self._changed = os.fstat(self._file.fileno()).st_mtime_ns
+
+    def _intact(self, closely: bool = False) -> bool:
+        """Whether the file at the path is still the one that we write, as we have written it."""
+        if self._rescued or self._file.closed:  # a new file is ours alone
+            return True
+        here = os.fstat(self._file.fileno())
+        try:
+            same = os.path.samestat(here, self.path.stat())
+        except OSError:
+            return False
+        if not same or not self._sure <= here.st_size <= len(self._kept):
+            return False
+        if not closely and (here.st_size, here.st_mtime_ns) == (len(self._kept), self._changed):
+            return True
+        self._changed = here.st_mtime_ns
+        held = os.pread(self._file.fileno(), len(self._kept) + 1, 0)
+        return self._kept.startswith(held)
+
+    def _rescue(self) -> Displaced:
+        """Write everything to a fresh file, where lines go from now on; what there is to say."""
+        was = self.path
+        for folder in (*was.parents, Path(tempfile.gettempdir())):
+            with suppress(OSError):
+                folder.mkdir(parents=True, exist_ok=True)
+                descriptor, name = tempfile.mkstemp("", f"{was.name}.rescued-", folder)
+                self._file = self._held.enter_context(os.fdopen(descriptor, "r+b", 0))
+                self.path, self._rescued, self._sure = Path(name), True, 0
+                kept, self._synced = bytes(self._kept), True
+                try:
+                    self._flush()
+                finally:
+                    self._kept = bytearray(kept)
+                sync_directory(folder)
+                break
+        else:
+            return Displaced(f"{was} was removed or changed, and cannot be written anywhere else")
+        return Displaced(
+            f"{was} was removed or changed by something else while it was being written: all that "
+            f"it held and all that was told since is in {self.path}; to go on, move that file to "
+            f"{was} and give the command again"
+        )
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -146,8 +203,14 @@ def _locked(path: Path, patience: float, waiting: Callable[[], None]) -> BinaryI
         # unbuffered, and created if need be without losing what is there.
         file: BinaryIO = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o644), "r+b", 0)
         try:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ValueError(f"{path} must be a file, and is something else: move it away")
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return file
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                    return file
+            file.close()
+            continue
         except BaseException as error:
             file.close()
             if not isinstance(error, BlockingIOError):
@@ -208,26 +271,3 @@ def _opened(directory: Path) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _parse(data: bytes, path: Path) -> tuple[Journal | None, int]:
-    """What the bytes hold, and where their last whole line ends."""
-    lines: list[dict[str, Any]] = []
-    end = 0
-    for line in io.BytesIO(data):  # by b"\n" alone: a torn line may hold any other byte
-        try:
-            value = json.loads(line) if line.endswith(b"\n") else None
-        except ValueError:  # neither JSON nor UTF-8
-            value = None
-        if isinstance(value, dict):
-            lines.append(value)
-            end += len(line)
-        elif end + len(line) < len(data):
-            raise ValueError(
-                f"{path}:{len(lines) + 1} must be a JSON object, got {line[:-1][:60]!r}: something "
-                f"else has changed the file, restore it or move it away"
-            )
-    if not lines:
-        return None, 0
-    rows = [event for line in lines[1:] for event in legacy.events(line)]
-    return Journal(legacy.upgraded(lines[0]), rows), end

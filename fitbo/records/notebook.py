@@ -32,7 +32,15 @@ from fitbo.config.method import LABEL
 from fitbo.decode import differences
 from fitbo.records import ensembles, events
 from fitbo.records.events import Entry, Point, Row, entries_of, rounded
-from fitbo.records.journal import FORMAT, ConfigChanged, Journal, Writer, read, state_path
+from fitbo.records.journal import (
+    FORMAT,
+    ConfigChanged,
+    Displaced,
+    Journal,
+    Writer,
+    read,
+    state_path,
+)
 from fitbo.study import Study
 
 PARTS = ("mcmc", "search", "entropy", "recommend")  # of the seconds that a suggestion takes
@@ -170,12 +178,18 @@ class Notebook:
         return row | {"suggestion_seconds": rounded(spent)}
 
     def append(self, row: dict[str, Any]) -> None:
-        if self.writer is not None:
-            self.writer.append(row)
-        elif self.config is not None:
+        if self.writer is None and self.config is not None:
             raise ValueError("this notebook was opened for reading")
+        displaced = None
+        if self.writer is not None:
+            try:
+                self.writer.append(row)
+            except Displaced as error:  # the row is on the disk, elsewhere
+                displaced = error
         events.note(self.entries, row, len(self.rows))
         self.rows.append(row)
+        if displaced is not None:
+            raise displaced
 
     def _append(self, event: str, entry: Entry, **more: Any) -> None:
         self.append({"event": event, "id": entry.id, "point": entry.point, **more})
@@ -213,9 +227,30 @@ def _replayed(
 ) -> Notebook:
     if journal is not None:
         check_same(journal, config)
+        _check_points(journal, config)
     rows = events.once(journal.rows) if journal is not None else []
     study = replay(config, rows, fits=False)
     return Notebook(study, config, rows, writer, _cold=True)
+
+
+def _check_points(journal: Journal, config: StudyConfig) -> None:
+    """An error that names the line of a point which is not in the study's space."""
+    book, known = Notebook(build_study(config)), dict[int, Point]()
+    space = book.study.space
+    for row, line in zip(journal.rows, journal.lines, strict=True):
+        point: Point = row.get("point", {})
+        if not point or point == known.get(row["id"]):
+            continue
+        try:
+            if set(point) != set(space.names):
+                raise ValueError(f"it must have the parameters {', '.join(space.names)}")
+            space.check(book.x(point))
+        except ValueError as error:
+            raise ValueError(
+                f"{config.journal}:{line}: point must be in the study's space, and {error}: "
+                f"something else has changed the line, restore the file or move it away"
+            ) from None
+        known[row["id"]] = point
 
 
 def config_of(journal: Journal, path: Path) -> StudyConfig:

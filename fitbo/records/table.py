@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from fitbo.decode import nearest, shown
 from fitbo.objectives.command import written
+from fitbo.objectives.outcome import clip
 from fitbo.records.archive import journals
 from fitbo.records.events import Point, entries_of, once
 from fitbo.records.journal import parsed
@@ -63,10 +64,7 @@ def parse_point(space: Space, texts: Mapping[str, str]) -> Point:
 
 def parse_value(text: str) -> float:
     """A finite number, or a ValueError."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise ValueError(f"value must be a number, got {shown(text)}") from None
+    value = _float("value", text)
     if not math.isfinite(value):
         raise ValueError(f"value must be finite, got {value}: tell it as --failed")
     return value
@@ -161,6 +159,7 @@ def export_table(path: Path) -> tuple[str, int]:
         for entry in entries_of(once(journal.rows)).values():
             names |= dict.fromkeys(entry.point)
             cells = {column: getattr(entry, column) for column in COLUMNS}
+            cells["reason"] = clip(entry.reason or "")  # another program may have written it
             if entry.seconds is not None:
                 cells["seconds"] = f"{entry.seconds:g}"
             point = {column_of(name): written(value) for name, value in entry.point.items()}
@@ -183,15 +182,22 @@ def _parsed(name: str, parameter: Any, text: str) -> Any:
             return parameter.choices[choices.index(text)]
         hint = nearest(text, choices)
         raise ValueError(f"{name} must be one of {', '.join(choices)}, got {shown(text)}{hint}")
-    try:
-        number = float(text)
-    except ValueError:
-        raise ValueError(f"{name} must be a number, got {shown(text)}") from None
+    number = _float(name, text)
     if isinstance(parameter, Integer):
         if not number.is_integer():
             raise ValueError(f"{name} must be a whole number, got {shown(text)}")
         return int(number)
     return number
+
+
+def _float(name: str, text: str) -> float:
+    """A number as everybody writes it: Python also takes 1_5 for 15, and digits of any script."""
+    try:
+        if "_" in text or not text.isascii():
+            raise ValueError
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{name} must be a number, got {shown(text)}") from None
 
 
 def _columns(cells: Sequence[str], space: Space, where: str) -> list[str]:
@@ -210,7 +216,7 @@ def _columns(cells: Sequence[str], space: Space, where: str) -> list[str]:
 
 def _line(cells: Mapping[str, str], space: Space) -> Line:
     point = parse_point(space, {name: cells[column_of(name)] for name in space.names})
-    text, reason = cells["value"].strip(), cells.get("reason", "").strip()
+    text, reason = cells["value"].strip(), clip(cells.get("reason", ""))
     if text:
         return Line(point, parse_value(text))
     if not reason:

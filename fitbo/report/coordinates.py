@@ -22,6 +22,7 @@ SHADES = ["#08306b", "#0072B2", "#5aa9d6", "#c9d6df", "#e3e6ea"]
 BEST_FIRST = LinearSegmentedColormap.from_list("fitbo", SHADES)
 FAILED: Style = {"colors": COLOURS[1], "linewidths": 0.9, "linestyles": (0, (2, 2)), "alpha": 0.55}
 BESIDE: Style = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "zorder": 6}
+MOST_TICKS = 40
 BOX = {"boxstyle": "round,pad=0.12", "fc": "white", "ec": "none", "alpha": 0.8}
 
 
@@ -76,7 +77,8 @@ def _height(parameter: Parameter, value: Any) -> float:
 
 def _ticks(parameter: Parameter) -> list[tuple[float, str]]:
     if isinstance(parameter, Categorical):
-        return [(_height(parameter, choice), str(choice)) for choice in parameter.choices]
+        every = -(-parameter.size // MOST_TICKS)  # as many as can be read
+        return [(_height(parameter, c), str(c)) for c in parameter.choices[::every]]
     last = parameter.last if isinstance(parameter, Integer) else parameter.high
     middle = parameter.decode(np.array([[0.5]]))[0]
     low, between, high = f"{parameter.low:.4g}", f"{middle:.3g}", f"{last:.4g}"

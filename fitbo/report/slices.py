@@ -39,8 +39,10 @@ class Line(NamedTuple):
     high: Array
 
     def place(self, value: Any) -> Any:
-        """Where a value is on the axis."""
-        return list(self.x).index(value) if isinstance(self.parameter, Categorical) else value
+        """Where a value is on the axis; nan for a choice that has no room there."""
+        if not isinstance(self.parameter, Categorical):
+            return value
+        return list(self.x).index(value) if value in self.x else np.nan
 
 
 @looks
@@ -120,7 +122,9 @@ def _along(
     for name, parameter, columns in zip(
         space.names, space.parameters, space.columns_of, strict=True
     ):
-        if isinstance(parameter, Real) or parameter.size > most:
+        if isinstance(parameter, Categorical):
+            codes = parameter.codes[_shown(parameter, name, study, behind[0, columns], most)]
+        elif isinstance(parameter, Real) or parameter.size > most:
             codes = np.unique(parameter.snap(np.linspace(0.0, 1.0, most)[:, None]), axis=0)
         else:
             codes = parameter.codes
@@ -129,6 +133,16 @@ def _along(
         predicted = fit.scale.restore(fit.surrogate.predict(U.reshape(-1, space.dim)))
         lines.append(Line(name, parameter, parameter.decode(codes), *band(predicted)))
     return lines
+
+
+def _shown(parameter: Categorical, name: str, study: Study, first: Array, most: int) -> list[int]:
+    """The choices that a panel has room for: all, or that of ``first`` and the most told."""
+    if parameter.size <= most:
+        return list(range(parameter.size))
+    told = [parameter.choices.index(point[name]) for point in study.X]
+    told.append(parameter.choices.index(parameter.decode(first[None])[0]))
+    often = sorted(set(told), key=lambda k: (k != told[-1], -told.count(k), k))
+    return sorted(often[:most])
 
 
 @looks

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
+from uuid import uuid4
 
 from fitbo.decode import ConfigError
 from fitbo.records.archive import journal_at
@@ -36,8 +37,7 @@ def write_report(
     """
     runs = load(paths, minima)
     page = _destination(paths, output)
-    pictures = page.parent / "figures"
-    pictures.mkdir(parents=True, exist_ok=True)
+    pictures = _folder(page.parent / "figures")
     if len(runs) == 1 and runs[0].black_box:
         html, images = study_page(notebook_of(journal_at(runs[0].path), runs[0].path), runs[0])
         drawn = {"study": images}
@@ -48,12 +48,33 @@ def write_report(
         links = _write_studies(runs, page.parent, pages)
         html = write_page(runs, grouped, rows, style, drawn, links)
         drawn = dict(zip(slugs(drawn), drawn.values(), strict=True))
-        page.with_name("summary.md").write_text(markdown_table(rows), encoding="utf-8")
+        _put(page.with_name("summary.md"), markdown_table(rows))
     for slug, images in drawn.items():
         for kind, data in images.items():
-            (pictures / f"{slug}-{kind}.png").write_bytes(data)
-    page.write_text(html, encoding="utf-8")
+            _put(pictures / f"{slug}-{kind}.png", data)
+    _put(page, html)
     return page
+
+
+def _put(path: Path, what: str | bytes) -> None:
+    """Write a file whole or not at all; a link of that name is replaced, and not followed."""
+    data = what if isinstance(what, bytes) else what.encode("utf-8", "replace")
+    part = path.with_name(f"{path.name}.{uuid4().hex}.part")
+    try:
+        with part.open("xb") as file:
+            file.write(data)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _folder(path: Path) -> Path:
+    """A folder of the report, made if need be; a link may lead anywhere, and is refused."""
+    if path.is_symlink():
+        raise ValueError(f"{path} must be a folder, and is a link: remove it, or give --output")
+    path.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def _write_studies(runs: Sequence[Run], folder: Path, pages: Pages) -> dict[Path, str]:
@@ -66,8 +87,7 @@ def _write_studies(runs: Sequence[Run], folder: Path, pages: Pages) -> dict[Path
             html, _ = study_page(notebook_of(journal_at(run.path), run.path), run)
         except ConfigError:  # of another optimiser, or of a version whose settings are not ours
             continue
-        (folder / "studies").mkdir(exist_ok=True)
-        (folder / "studies" / f"{name}.html").write_text(html, encoding="utf-8")
+        _put(_folder(folder / "studies") / f"{name}.html", html)
         links[run.path] = f"studies/{name}.html"
     return links
 

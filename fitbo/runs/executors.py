@@ -7,6 +7,8 @@ worker or another process has left.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 import signal
 import threading
@@ -14,7 +16,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from multiprocessing import active_children, get_context, parent_process, resource_tracker
@@ -28,8 +30,11 @@ from fitbo.config.executor import Executor as ExecutorConfig
 from fitbo.records.journal import Busy
 from fitbo.runs.study import run
 
+logger = logging.getLogger(__name__)
+
 ATTEMPTS = 5  # rounds in which workers are lost and no study is finished before we give up
 TICK = 0.25  # seconds between looks at the progress
+LOOK = 2.0  # seconds between looks at the workers of a local cluster
 BUSY_WAIT = 1.0  # seconds between looks at a journal that another process is writing
 
 Stopping = Callable[[], bool]  # called in a worker before each evaluation; it is sent there
@@ -118,10 +123,14 @@ def _pool(pool: Executor, stop: Event | threading.Event) -> Place:
 
 def _dask(config: ExecutorConfig, workers: int) -> Place:
     distributed = _distributed()
+    from dask.config import set as dask_config  # of a package that distributed needs
+
     with ExitStack() as stack:
         where = config.address
         if where is None:
             resource_tracker.ensure_running()  # first, since it would undo what _deaf does
+            # Under load a worker needs longer than the 15 s after which it would be given up.
+            stack.enter_context(dask_config({"distributed.deploy.lost-worker-timeout": "1 day"}))
             with _deaf():
                 cluster = distributed.LocalCluster(
                     n_workers=workers,
@@ -130,6 +139,7 @@ def _dask(config: ExecutorConfig, workers: int) -> Place:
                     dashboard_address="127.0.0.1:0",  # any free port: None means 8787
                 )
                 where = stack.enter_context(cluster)
+            cluster.loop.add_callback(_keep_alive, cluster, workers)
         client = stack.enter_context(distributed.Client(where, timeout="10s"))
         # A study under way on another's cluster cannot be stopped from here: it has to ask.
         stop = distributed.Event(f"fitbo-stop-{uuid4()}", client=client)
@@ -138,6 +148,27 @@ def _dask(config: ExecutorConfig, workers: int) -> Place:
         except BaseException:
             stop.set()
             raise
+
+
+async def _keep_alive(cluster: Any, workers: int) -> None:
+    """Replace the workers of a local cluster that have died for good, for as long as it runs.
+
+    A worker that is killed is started again by its nanny, but if it is killed once more while it
+    starts, the nanny gives up; the cluster takes no notice, and work waits for ever.
+    """
+    dead: set[Any] = set()
+    while cluster.status.name in ("created", "starting", "running"):
+        await asyncio.sleep(LOOK)
+        now = {name for name, nanny in cluster.workers.items() if not nanny.is_alive()}
+        for name in now & dead:  # not between two lives
+            logger.warning("worker %s has died, and is replaced", name)
+            nanny = cluster.workers.pop(name, None)
+            if nanny is not None:
+                with suppress(OSError, RuntimeError, TimeoutError):
+                    await nanny.close(timeout=LOOK)
+        dead = now
+        if len(cluster.workers) < workers and cluster.status.name == "running":
+            cluster.scale(workers)
 
 
 def _distributed() -> Any:

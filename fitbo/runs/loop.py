@@ -237,7 +237,10 @@ class Loop:
             except (Exception, KeyboardInterrupt):  # noqa: BLE001, S112 - it stays pending
                 continue
             if outcome.value is not None:  # a failure now may be our own doing
-                self._record(entry, outcome)
+                try:
+                    self._record(entry, outcome)
+                except OSError as error:  # a full disk; the others may still find room
+                    logger.error("%s", error)
 
 
 def recommended(notebook: Notebook, truth: Truth | None = None) -> dict[str, Any]:

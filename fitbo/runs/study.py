@@ -7,11 +7,13 @@ the last run ended come first, and the journal says so. Run sequentially, a stud
 interrupted asks for the same points as one that was not; in parallel no finished value is lost.
 
 Evaluations run inline, from threads, or on a Dask cluster. A program has its own process in any
-case; with ``processes`` a Python function has one too, so that its death is one failure.
+case; with ``processes`` a Python function has one too, so that its death is one failure. Where the
+last run died during an evaluation (its scratch directory is left), that evaluation gets one too.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -34,6 +36,8 @@ from fitbo.records.notebook import Notebook, open_notebook
 from fitbo.runs.limits import limits_of
 from fitbo.runs.loop import Loop, Truth, Watch, inline, recommended
 from fitbo.study import Study
+
+logger = logging.getLogger(__name__)
 
 PATIENCE = 10.0  # seconds to wait for an ask or a tell that is writing the journal
 # Apart from the purposes of a study: for a test function's noise, and for an evaluation's own seed.
@@ -60,7 +64,7 @@ def run(
     """
     # The function may change the working directory: from here on nothing depends on it.
     config = replace(config, root=config.root.resolve())
-    job, truth = _prepared(config)
+    job, truth, alone = _prepared(config)
     wanted = interrupted = False
 
     def watched(notebook: Notebook, entry: Entry, outcome: Outcome) -> None:
@@ -76,8 +80,16 @@ def run(
         return "the callback ended it" if wanted else "interrupted" if interrupted else None
 
     def again(entry: Entry) -> None:
-        end_left_over(_scratch(config, entry))
-        notebook.append({"event": "again", "id": entry.id})
+        row: dict[str, Any] = {"event": "again", "id": entry.id}
+        if end_left_over(_scratch(config, entry)) and alone(entry):
+            row["isolated"] = True
+            logger.warning(
+                "%s: the last run died during evaluation %d, which is now made again in a process "
+                "of its own",
+                config.title,
+                entry.id,
+            )
+        notebook.append(row)
 
     ending.clear()
     with (
@@ -110,24 +122,36 @@ def run(
         return notebook
 
 
-def _prepared(config: StudyConfig) -> tuple[Callable[[Entry], Job], Truth | None]:
-    """What evaluates an entry, and the noise-free value of a point where it is known."""
+def _prepared(
+    config: StudyConfig,
+) -> tuple[Callable[[Entry], Job], Truth | None, Callable[[Entry], bool]]:
+    """What evaluates an entry, and the noise-free value of a point where it is known.
+
+    The third makes an entry be evaluated in a process of its own from now on: whether that is new.
+    """
     if not config.problem.black_box:
 
         def truth(point: Point) -> float:
             return build_problem(config.problem)(list(point.values()))
 
-        return lambda entry: partial(observe, config, entry), truth
+        return lambda entry: partial(observe, config, entry), truth, lambda entry: False
 
-    objective = build_objective(config.problem)
+    objective, deadly = build_objective(config.problem), set[int]()
     if config.evaluations.kind == "processes" and isinstance(objective, PythonObjective):
         objective = replace(objective, isolate=True)
 
+    def alone(entry: Entry) -> bool:
+        deadly.add(entry.id)
+        return isinstance(objective, PythonObjective) and not objective.isolated
+
     def evaluation(entry: Entry) -> Job:
         seed, scratch = seed_of(config.seed, entry.id), str(_scratch(config, entry))
-        return partial(evaluate, objective, entry.point, seed, scratch)
+        mine = objective
+        if entry.id in deadly and isinstance(mine, PythonObjective) and not mine.isolated:
+            mine = replace(mine, isolate=True, cwd=Path.cwd())  # as it would be in this process
+        return partial(evaluate, mine, entry.point, seed, scratch)
 
-    return evaluation, None
+    return evaluation, None, alone
 
 
 def observe(config: StudyConfig, entry: Entry) -> Outcome:

@@ -26,6 +26,8 @@ from fitbo.mixture import Array, Mixture
 CAP = 10.0
 CEILING = 5.0
 NORMAL_IQR = 1.3489795003921634  # interquartile range of a standard normal
+SMALL = 1e-100  # of equal values: beside them a scale of one is no scale
+TINY = 1e-300  # of a scale: below it doubles have few digits
 ROUNDING = 16 * np.finfo(float).eps  # a spread below this share of |y| is rounding
 
 
@@ -52,7 +54,7 @@ class Standardiser:
         unit = y / size  # squares of the largest doubles overflow; those of unit do not
         spread = unit.std()
         if spread <= ROUNDING:
-            return cls(float(y[0]), 1.0)
+            return cls(float(y[0]), 1.0 if size > SMALL else max(float(size), TINY))
         low, high = np.quantile(unit, [0.25, 0.75])
         middle = np.median(unit)
         robust = CAP * (high - low) / NORMAL_IQR
@@ -60,7 +62,7 @@ class Standardiser:
             robust = max(robust, (middle - unit.min()) / CEILING)
         capped = robust > ROUNDING and robust < spread
         scale, centre = (robust, middle) if capped else (spread, unit.mean())
-        return cls(float(centre * size), float(scale * size))
+        return cls(float(centre * size), max(float(scale * size), TINY))
 
     def __call__(self, y: ArrayLike) -> Array:
         """Observations to standardised values, any shape."""
@@ -74,12 +76,18 @@ class Standardiser:
         return self.location + self.scale * np.where(z > CEILING, bent, z)
 
     def restore(self, mixture: Mixture) -> Mixture:
-        """A mixture over z as one over y, by the map's affine part: exact below the ceiling."""
-        return Mixture(
-            self.location + self.scale * mixture.means,
-            self.scale**2 * mixture.variances,
-            mixture.weights,
-        )
+        """A mixture over z as one over y, by the map's affine part: exact below the ceiling.
+
+        Where the square of the scale is no number, variances are the nearest that are.
+        """
+        if SMALL < self.scale < 1 / SMALL:
+            variances = self.scale**2 * mixture.variances
+        else:
+            kind = np.finfo(np.float64)
+            with np.errstate(over="ignore", under="ignore"):
+                variances = (self.scale * mixture.variances) * self.scale
+            variances = np.clip(variances, kind.tiny, kind.max)
+        return Mixture(self.location + self.scale * mixture.means, variances, mixture.weights)
 
 
 def observations(y: ArrayLike) -> Array:

@@ -76,6 +76,37 @@ def test_what_is_no_number_has_failed(value: Any) -> None:
         number(value)
 
 
+class Liar:
+    def __repr__(self) -> str:
+        raise SystemError("no text")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (np.ma.masked, "the value is masked"),  # it was told as 0.0
+        (np.ma.array([3.0], mask=[True]), "the value is masked"),
+        (np.ma.array([3.0, 4.0], mask=[True, False]), "the value is masked"),
+        (np.array([1 + 0j]), "expected a number, got complex"),
+        (np.array([]), "expected a number, got ndarray"),
+        (np.array([1.0], dtype=object), "expected a number, got ndarray"),
+        (np.array([7], dtype="datetime64[ns]"), "expected a number, got ndarray"),
+        (np.array([True]), "expected a number, got bool"),
+        (np.array(["1"]), "expected a number, got str"),
+        (np.zeros(1, dtype=[("a", float)]), "expected a number, got tuple"),
+        (Liar(), "expected a number, got Liar <no text: SystemError>"),
+    ],
+)
+def test_an_array_that_holds_no_number_has_failed(value: Any, expected: str) -> None:
+    with pytest.raises(Failed, match=expected):
+        number(value)
+
+
+def test_an_array_without_a_mask_in_force_is_a_value() -> None:
+    assert number(np.ma.array([3.0], mask=[False])) == 3.0
+    assert number(np.ma.array(3.0)) == 3.0
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -np.inf, 10**400])
 def test_a_value_that_is_not_finite_has_failed(value: Any) -> None:
     with pytest.raises(Failed, match=r"the value is (nan|-?inf)"):
@@ -219,6 +250,51 @@ def test_sigterm_comes_first(tmp_path: Path) -> None:
     outcome = run(shell(script, timeout=0.3), tmp_path)
     assert outcome.reason == "timeout after 0.3 s"  # in time or not at all
     assert Path(outcome.kept[0], "state").read_text() == "saved\n"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "rm stdout stderr",
+        "rm stdout; mkfifo stdout",
+        "rm -f stdout pid; mkfifo stdout pid result.json traceback.txt",
+        "rm stderr; ln -s /dev/zero stderr",
+        "rm stdout; mkdir stdout",
+        "cd ..; rm -r 1",
+        "rm stdout; echo 99 > stdout",
+    ],
+)
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_program_cannot_take_its_output_away(tmp_path: Path, script: str, code: int) -> None:
+    """With a fifo in the place of stdout it went on past its timeout, and without one it failed."""
+    objective = shell(f"echo 0.5; echo oops >&2; {script}; exit {code}", timeout=20.0)
+    outcome = run(objective, tmp_path)
+    assert (outcome.value, outcome.reason) == (
+        (0.5, None) if code == 0 else (None, "exit code 3: oops")
+    )
+
+
+@pytest.mark.parametrize(
+    "thing", ["os.mkfifo(scratch / 'v')", "(scratch / 'v').symlink_to('/dev/zero')"]
+)
+def test_a_value_s_file_must_be_a_file(tmp_path: Path, thing: str) -> None:
+    script = f"import os, pathlib; scratch = pathlib.Path('.'); {thing}"
+    objective = CommandObjective((sys.executable, "-c", script), value=Value(file="v"))
+    assert reason(objective, tmp_path) == "v is not a file"
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+@pytest.mark.parametrize(
+    "made", ["shutil.rmtree(scratch)", "[os.mkfifo(scratch / n) for n in ('traceback.txt', 'out')]"]
+)
+def test_a_function_may_do_anything_to_its_directory(
+    tmp_path: Path, made: str, isolate: bool
+) -> None:
+    text = f"import os, shutil\ndef train(scratch, **point):\n    {made}\n    "
+    for end, value in (("return 2.0", 2.0), ("raise KeyError(1)", None)):
+        target = module(tmp_path, text + end)
+        load.cache_clear()
+        assert run(PythonObjective(target, base=tmp_path, isolate=isolate), tmp_path).value == value
 
 
 def test_what_a_program_leaves_running_is_ended(tmp_path: Path) -> None:
@@ -390,6 +466,108 @@ def test_a_function_of_a_module(tmp_path: Path) -> None:
 def test_failures_of_a_function(body: str, expected: str, tmp_path: Path) -> None:
     target = module(tmp_path, f"def train(**point):\n    {body}\n")
     assert reason(PythonObjective(target, base=tmp_path), tmp_path) == expected
+
+
+RAISED = {
+    "asyncio.CancelledError()": "CancelledError",
+    "GeneratorExit('x')": "GeneratorExit: x",
+    "type('Odd', (BaseException,), {})('x')": "Odd: x",
+    "type('Mute', (Exception,), {'__str__': lambda self: 1 / 0})()": "Mute: <no text: ",
+    "type('Mute', (Exception,), {'__str__': lambda self: None})()": "Mute: <no text: TypeError>",
+    "BaseExceptionGroup('both', [SystemExit(1)])": "BaseExceptionGroup: both",
+    "StopIteration(3)": "StopIteration: 3",
+}
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+@pytest.mark.parametrize("raised", RAISED)
+def test_whatever_a_function_raises_is_a_failure(
+    tmp_path: Path, raised: str, isolate: bool
+) -> None:
+    """These ended the study with a traceback, at the same point each time."""
+    target = module(tmp_path, f"import asyncio\ndef train(**point):\n    raise {raised}\n")
+    objective = PythonObjective(target, base=tmp_path, isolate=isolate)
+    assert RAISED[raised] in reason(objective, tmp_path)
+
+
+def test_ctrl_c_in_a_function_passes_through_and_leaves_no_scratch(tmp_path: Path) -> None:
+    target = module(tmp_path, "def train(**point):\n    raise KeyboardInterrupt\n")
+    with pytest.raises(KeyboardInterrupt):
+        run(PythonObjective(target, base=tmp_path), tmp_path)
+    assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+@pytest.mark.parametrize("end", ["return 1.0", "raise ValueError('of the child')"])
+def test_a_process_that_a_function_forks_ends_with_the_call(
+    tmp_path: Path, isolate: bool, end: str
+) -> None:
+    """It came back into the study's loop, and wrote the same journal."""
+    target = module(
+        tmp_path,
+        "import os\ndef train(**point):\n    child = os.fork()\n"
+        f"    if child == 0:\n        {end}\n"
+        "    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) + 5.0\n",
+    )
+    before = os.getpid()
+    outcome = run(PythonObjective(target, base=tmp_path, isolate=isolate), tmp_path)
+    assert os.getpid() == before
+    assert outcome.value == 5.0
+
+
+# --- The machine's fault ----------------------------------------------------------------------
+
+FULL_DISK = """
+import sys
+from pathlib import Path
+from fitbo.objectives import CommandObjective, PythonObjective, evaluate
+from fitbo.objectives.outcome import MachineError
+from fitbo.objectives.value import Value
+
+disk, kind, room = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+kinds = {
+    "program": CommandObjective(("sh", "-c", "echo {a}")),
+    "quiet": CommandObjective(("sh", "-c", "seq 9000; exit 0"), value=Value(stdout="number")),
+    "file": CommandObjective(("sh", "-c", "echo 3 > v; exit 4"), value=Value(file="v")),
+    "writer": PythonObjective("./writer.py:f", base=disk.parent),
+    "isolated": PythonObjective("./writer.py:f", base=disk.parent, isolate=True),
+}
+with open(disk / "ballast", "wb", 0) as ballast:
+    try:
+        while True:
+            ballast.write(bytes(4096))
+    except OSError:
+        ballast.truncate(max(0, ballast.tell() - room))
+try:
+    print(evaluate(kinds[kind], {"a": 1.5}, 0, disk / "scratch" / "1"))
+except MachineError as error:
+    assert "No space left on device" in str(error), error
+    assert not (disk / "scratch" / "1").exists()
+    print("the machine's")
+(disk / "ballast").unlink()
+print(evaluate(kinds[kind], {"a": 1.5}, 0, disk / "scratch" / "1").value)
+"""
+
+
+@pytest.mark.parametrize("room", [0, 8192])
+@pytest.mark.parametrize("kind", ["program", "quiet", "file", "writer", "isolated"])
+def test_a_full_disk_is_not_the_point_s_fault(tmp_path: Path, kind: str, room: int) -> None:
+    """On a real file system of 256 kB: the evaluation was recorded as failed."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    (tmp_path / "writer.py").write_text(
+        "def f(a, scratch):\n    (scratch / 'data').write_bytes(bytes(32768))\n    return a\n"
+    )
+    mounted = 'mount -t tmpfs -o size=256k tmpfs "$1" && exec "$2" -c "$3" "$1" "$4" "$5"'
+    command = ["unshare", "-rm", "sh", "-c", mounted, "sh", disk, sys.executable, FULL_DISK]
+    done = subprocess.run(
+        [*command, kind, str(room)], capture_output=True, text=True, check=False, env=os.environ
+    )
+    if "unshare" in done.stderr or "mount:" in done.stderr:
+        pytest.skip("this needs a file system of its own")
+    assert done.returncode == 0, done.stderr
+    after = {"quiet": "9000.0", "file": "None"}.get(kind, "1.5")
+    assert done.stdout.splitlines() == ["the machine's", after]
 
 
 def test_modules_beside_the_study_and_from_here(

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fitbo.cli import main
 from fitbo.cli.files import _told_to_end
 from fitbo.records import notebook
 from fitbo.records.events import entries_of
-from fitbo.records.journal import Busy, ConfigChanged, Writer
+from fitbo.records.journal import Busy, ConfigChanged, Writer, read
 from fitbo.records.notebook import open_notebook, read_notebook
 from fitbo.report.write import write_report
 from fitbo.runs import loop
@@ -435,3 +436,109 @@ def test_objective_is_required_to_run(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace(PYTHON, ""))
     with pytest.raises(ValueError, match="has no objective to run"):
         run(load_study(path))
+
+
+# --- What is not the point's fault --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("executor", ["serial", "{kind: threads, workers: 2}"])
+@pytest.mark.parametrize(
+    "way", ["rm study.jsonl", "rm -r ../try", "cp study.jsonl j; mv j study.jsonl"]
+)
+def test_a_journal_taken_away_during_a_run_ends_it_with_everything_kept(
+    tmp_path: Path, way: str, executor: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The run wrote on to a file that nobody sees, and ended with exit code 0."""
+    (tmp_path / "way.sh").write_text(f"cd {tmp_path}/results/try && {way}\n")
+    objective = 'objective: {python: "./thief.py:f"}\n'
+    path = study(tmp_path, f"budget: 12\ninitial: {{n: 12}}\nexecutor: {executor}\n", objective)
+    (tmp_path / "thief.py").write_text(
+        "import pathlib, subprocess\nhere = pathlib.Path(__file__).parent\n"
+        "def f(a, n, c):\n"
+        "    with open(here / 'calls', 'a') as calls:\n        print(a, file=calls)\n"
+        "    if len((here / 'calls').read_text().split()) >= 5 and not (here / 'gone').exists():\n"
+        "        (here / 'gone').touch()\n"
+        "        subprocess.run(['sh', here / 'way.sh'])\n"
+        "    return a\n"
+    )
+    assert main(["run", str(path), "--quiet", "--no-report"]) == 2
+    said = " ".join(capfd.readouterr().err.split())
+    assert "was removed or changed by something else while it was being written" in said
+    (rescued,) = tmp_path.rglob("study.jsonl.rescued-*")
+    assert str(rescued) in said
+    kept = [row["value"] for row in read(rescued).rows if row["event"] == "told"]
+    assert set(kept) == {float(line) for line in (tmp_path / "calls").read_text().split()}
+    assert 5 <= len(kept) == len(set(kept)) < 12
+    (tmp_path / "results" / "try").mkdir(exist_ok=True)
+    rescued.rename(tmp_path / "results" / "try" / "study.jsonl")  # as the error says
+    assert main(["run", str(path), "--quiet", "--no-report"]) == 0
+    assert [row["value"] for row in rows(tmp_path, "told")][: len(kept)] == kept
+    assert len(rows(tmp_path, "told")) == 12
+
+
+def test_a_function_that_kills_its_process_is_one_failure_the_next_time(tmp_path: Path) -> None:
+    """Each run died at the same point, without a word."""
+    objective = 'objective: {python: "./model.py:kill"}\n'
+    path = study(tmp_path, "initial: {n: 6}\nbudget: 6\n", objective)
+    codes, said = [], ""
+    for _ in range(9):
+        process = start("run", path, "--quiet", "--no-report")
+        said += process.communicate(timeout=120)[1]
+        codes.append(process.returncode)
+        if codes[-1] != 9:
+            break
+    entries = entries_of(rows(tmp_path)).values()
+    deaths = [entry.id for entry in entries if entry.point["n"] > 5]
+    assert codes == [9] * len(deaths) + [0]
+    for entry in entries:
+        assert entry.reason == ("exit code 9" if entry.id in deaths else None)
+    again = rows(tmp_path, "again")
+    assert [(row["id"], row["isolated"]) for row in again] == [(n, True) for n in deaths]
+    for number in deaths:
+        assert f"the last run died during evaluation {number}, which is now made again" in said
+
+
+def test_a_point_made_again_after_a_kill_sees_the_same_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").write_text("2.5")
+    path = study(tmp_path, "initial: {n: 2}\nbudget: 2\n", 'objective: {python: "./here.py:f"}\n')
+    (tmp_path / "here.py").write_text(
+        "import os, pathlib\ndef f(a, n, c):\n"
+        "    mark = pathlib.Path('mark')\n    if not mark.exists():\n"
+        "        mark.touch()\n        os.kill(os.getpid(), 9)\n"
+        "    return float(pathlib.Path('data').read_text())\n"
+    )
+    process = start("run", path, "--quiet", "--no-report")
+    process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGKILL
+    assert run(load_study(path)).told == 2
+    assert told(tmp_path) == [2.5, 2.5]
+
+
+def test_an_interrupted_evaluation_is_not_one_that_died(tmp_path: Path) -> None:
+    path = study(tmp_path, "initial: {n: 2}\nbudget: 2\n", 'objective: {python: "./stop.py:f"}\n')
+    (tmp_path / "stop.py").write_text(
+        "import pathlib\nmark = pathlib.Path(__file__).with_name('mark')\n"
+        "def f(a, n, c):\n    if not mark.exists():\n"
+        "        mark.touch()\n        raise KeyboardInterrupt\n    return a\n"
+    )
+    with pytest.raises(KeyboardInterrupt):
+        run(load_study(path))
+    assert run(load_study(path)).told == 2
+    assert rows(tmp_path, "again") == [{"event": "again", "id": 1}]
+
+
+def test_a_function_that_forks_leaves_as_many_rows_as_the_budget(tmp_path: Path) -> None:
+    """The child came back into the loop: 28 rows on a budget of 4."""
+    path = study(tmp_path, "initial: {n: 4}\nbudget: 4\n", 'objective: {python: "./fork.py:f"}\n')
+    (tmp_path / "fork.py").write_text(
+        "import os\ndef f(a, n, c):\n    if os.fork() == 0:\n        return -1.0\n"
+        "    os.wait()\n    return a\n"
+    )
+    process = start("run", path, "--quiet", "--no-report")
+    process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert [row["event"] for row in rows(tmp_path)] == ["asked", "told"] * 4 + ["stopped"]
+    assert min(told(tmp_path)) > 0

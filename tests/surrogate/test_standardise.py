@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from fitbo import Mixture
 from fitbo.surrogate import Standardiser
@@ -79,3 +80,21 @@ def test_bad_observations_are_named(y, match):
 def test_a_scale_must_be_positive():
     with pytest.raises(ValueError, match="positive"):
         Standardiser(0.0, 0.0)
+
+
+@pytest.mark.parametrize("size", [1e300, 1e160, 1e-160, 1e-300])
+def test_values_of_any_size_keep_their_differences(size: float) -> None:
+    """Their means return to y's units; variances are the nearest numbers there are."""
+    y = size * np.array([0.1, 0.4, 0.2, 0.9])
+    scale = Standardiser.fit(y)
+    z = scale(y)
+    assert_allclose(z, Standardiser.fit(y / size)(y / size), rtol=1e-12)
+    restored = scale.restore(Mixture(z[:, None], np.ones((4, 1))))
+    assert_allclose(restored.mean, y, rtol=1e-12)
+    assert np.isfinite(restored.variance).all()
+    assert (restored.variance > 0).all()
+
+
+def test_the_smallest_doubles_have_a_scale() -> None:
+    """0 and 5e-324 ended a search: their scale was rounded to zero."""
+    assert np.isfinite(Standardiser.fit([0.0, 5e-324])([0.0, 5e-324])).all()
