@@ -42,6 +42,7 @@ def minimize(
     time_limit: float | None = None,
     target: float | None = None,
     tolerance: float | None = None,
+    direction: str = "minimize",
     **settings: Any,
 ) -> Any:
     """Minimise ``fun(x)`` over ``bounds`` in ``n_calls`` evaluations in total.
@@ -59,8 +60,9 @@ def minimize(
     max_failures  the search ends with this many failures: exceptions, and values that are not
                   finite. Fewer do not end it; their neighbourhood is avoided
     time_limit    seconds after which the search ends
-    target        the search ends with a value at or below this
+    target        the search ends with a value at or below this; at or above, if maximised
     tolerance     the search ends when the expected further improvement is below this
+    direction     ``minimize`` or ``maximize``: whether low values of fun are sought or high ones
     settings      the other fields of ``fitbo.Settings``
 
     Returns a ``scipy.optimize.OptimizeResult``: ``x`` and ``fun`` are the best observed,
@@ -76,7 +78,11 @@ def minimize(
     if isinstance(bounds, Space) and constraints:
         raise ValueError("a Space has its own constraints: give them to it")
     space = bounds if isinstance(bounds, Space) else Space(bounds, constraints)
-    study = Study(space, Settings(n_initial=n_initial, entropy=entropy, seed=seed, **settings))
+    study = Study(
+        space,
+        Settings(n_initial=n_initial, entropy=entropy, seed=seed, **settings),
+        direction=direction,
+    )
     notebook = Notebook(study)
     _begin(notebook, x0, y0)
     count, wanted = 0, False
@@ -103,6 +109,11 @@ def minimize(
         patient=False,
     ).run()
     return _result(study, message, count)
+
+
+def maximize(fun: Callable[[Any], float], bounds: Any, **options: Any) -> Any:
+    """Maximise ``fun(x)``: ``minimize`` with every value, target and result in its own sign."""
+    return minimize(fun, bounds, direction="maximize", **options)
 
 
 def called(fun: Callable[[Any], float], x: Any) -> Outcome:

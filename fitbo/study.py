@@ -1,4 +1,4 @@
-"""One optimisation: ask for points, tell values, recommend a minimiser.
+"""One optimisation: ask for points, tell values, recommend the best.
 
 One iteration reads as the mathematics does:
 
@@ -6,6 +6,9 @@ One iteration reads as the mathematics does:
     surrogate = condition(data, samples)
     alpha     = lambda U: information_gain(surrogate.predict(U), entropy)
     x_next    = maximise(alpha, space, rng).x
+
+A function to be maximised changes its sign where a value comes in and where one goes out: inside,
+f is minimised.
 
 All randomness comes from the seed, the purpose and what is known: a fit's from the number of values
 told, a search's also from the numbers of points pending and of failures. So a study rebuilt from
@@ -23,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fitbo.acquisition.feasibility import Success, learn
-from fitbo.checks import finite
+from fitbo.checks import finite, one_of
 from fitbo.inference.fit import Fit, believing, fit
 from fitbo.inference.propose import Recommendation, propose, recommend
 from fitbo.inference.settings import Settings
@@ -38,6 +41,8 @@ from fitbo.space import Exhausted, Space
 __all__ = ["Exhausted", "Study"]
 
 LARGEST = 1e150  # of a value in the model: its square is finite; beyond are marks, such as 1.8e308
+SIGNS = {"minimize": 1.0, "maximize": -1.0}  # of a value, from the user's to the model's
+OPTIMA = {"minimize": "minimum", "maximize": "maximum"}
 STREAMS = {"design": 0, "mcmc": 1, "search": 2, "recommend": 3, "stop": 4}
 
 
@@ -48,8 +53,9 @@ def bounded(y: ArrayLike) -> Array:
 
 @dataclass
 class Study:
-    """Minimises an expensive function over ``space``.
+    """Minimises an expensive function over ``space``, or maximises it: ``direction="maximize"``.
 
+    ``space`` may be given as what a ``Space`` is made of: pairs, or a dict of parameters.
     ``ensemble`` is what the sampler came to when it moved last: pass a saved one to continue a
     study. ``seconds`` is what the last fit, search and recommendation took. A point is an array
     (d,), or a dict if the space has names.
@@ -59,6 +65,7 @@ class Study:
     settings: Settings = field(default_factory=Settings)
     ensemble: Ensemble | None = None
     seconds: dict[str, float] = field(default_factory=dict)
+    direction: str = "minimize"
     _cube: list[Array] = field(default_factory=list, repr=False)
     _values: list[float] = field(default_factory=list, repr=False)
     _pending: list[Array] = field(default_factory=list, repr=False)
@@ -66,6 +73,16 @@ class Study:
     _given: dict[bytes, Any] = field(default_factory=dict, repr=False)
     _fit: Fit | None = field(default=None, repr=False)
     _success: tuple[tuple[int, int], Success] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        one_of("direction", self.direction, SIGNS)
+        if not isinstance(self.space, Space):
+            self.space = Space(self.space)
+
+    @property
+    def sign(self) -> float:
+        """What a value is multiplied by where it enters the model, and where it leaves: 1 or -1."""
+        return SIGNS[self.direction]
 
     @property
     def n_initial(self) -> int:
@@ -80,7 +97,7 @@ class Study:
     @property
     def y(self) -> Array:
         """Values told, (n,)."""
-        return np.array(self._values)
+        return self.sign * np.array(self._values)
 
     @property
     def pending(self) -> Any:
@@ -99,11 +116,11 @@ class Study:
 
     @property
     def best_observed(self) -> tuple[Any, float]:
-        """The point of the lowest value told, and the value."""
+        """The point of the best value told, and the value."""
         if not self._values:
             raise ValueError("best_observed needs a value: tell one first")
         i = int(np.argmin(self._values))
-        return self.X[i], self._values[i]
+        return self.X[i], self.sign * self._values[i]
 
     def ask(self, n: int = 1) -> Any:
         """The next n points to evaluate, (n, d) or a list of dicts, none told, pending or failed.
@@ -136,7 +153,7 @@ class Study:
         finite("y", value)
         self._settle(u)
         self._cube.append(u)
-        self._values.append(value)
+        self._values.append(self.sign * value)
 
     def fail(self, x: Any, reason: str) -> None:
         """The evaluation at x failed: points like it become less likely to be asked for."""
@@ -163,7 +180,7 @@ class Study:
         if not self._values:
             raise ValueError("a fit needs a value: tell one first")
         if self._fit is None or self._fit.n != len(self._values):
-            X, y = np.array(self._cube), bounded(self.y)
+            X, y = np.array(self._cube), bounded(self._values)
             last = self._fit if self._fit is not None and self._fit.n < len(y) else None
             self._fit = fit(X, y, self.settings, self.ensemble, self._rng("mcmc"), last)
             if self._fit.moved == len(y):
@@ -173,12 +190,12 @@ class Study:
 
     @one_thread
     def recommend(self) -> Recommendation:
-        """The minimiser of the posterior mean of f, with that mean and its standard deviation."""
+        """Where the posterior mean of f is best, with that mean and its standard deviation."""
         fitted = self.fit()
         started = time.perf_counter()
         found = recommend(fitted, self._rng("recommend"), self.space, self.success())
         self.seconds["recommend"] = time.perf_counter() - started
-        return replace(found, x=self.space.from_cube(found.x))
+        return replace(found, x=self.space.from_cube(found.x), mean=self.sign * found.mean)
 
     def success(self) -> Success | None:
         """The probability of success as a function of the point; None while none has failed."""
@@ -191,11 +208,16 @@ class Study:
         return self._success[1]
 
     def eta_quantiles(self, probabilities: Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
-        """Posterior quantiles of the unknown minimum, in y's units."""
+        """Posterior quantiles of the model's bound, the unknown minimum, in y's units.
+
+        Of the unknown maximum, if that is what is sought.
+        """
         fitted = self.fit()
         eta, weights = fitted.surrogate.eta, fitted.surrogate.sample_weights
         method: Any = {} if weights is None else {"weights": weights, "method": "inverted_cdf"}
-        return fitted.scale.inverse(np.quantile(eta, list(probabilities), **method))
+        p = np.array(probabilities, dtype=np.float64)
+        quantiles = np.quantile(eta, p if self.sign > 0 else 1 - p, **method)
+        return self.sign * fitted.scale.inverse(quantiles)
 
     @one_thread
     def remaining(self) -> float:

@@ -176,9 +176,9 @@ def _report(console: Console, *what: Any) -> None:
 
 
 def _minima(*campaigns: Campaign | None) -> dict[str, float]:
-    """The minima that files state for their black boxes."""
+    """The minima, or maxima, that files state for their black boxes."""
     problems = [problem for each in campaigns if each is not None for problem in each.all_problems]
-    return {str(p.label): p.minimum for p in problems if p.minimum is not None}
+    return {str(p.label): p.optimum for p in problems if p.optimum is not None}
 
 
 def _check_objectives(campaign: Campaign, path: str, needed: bool = False) -> None:

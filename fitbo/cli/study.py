@@ -176,6 +176,7 @@ def _line(study: StudyConfig) -> dict[str, Any]:
         rows = []
     entries = entries_of(rows).values()
     values = [entry.value for entry in entries if entry.value is not None]
+    best = min if study.problem.direction == "minimize" else max
     last = rows[-1] if rows else {}
     return {
         "problem": study.problem.label,
@@ -184,7 +185,7 @@ def _line(study: StudyConfig) -> dict[str, Any]:
         "told": len(values),
         "failed": sum(entry.state == "failed" for entry in entries),
         "pending": sum(entry.state == "pending" for entry in entries),
-        "best": min(values, default=None),
+        "best": best(values, default=None),
         "stopped": last.get("reason") if last.get("event") == "stopped" else None,
     }
 

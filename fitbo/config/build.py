@@ -23,7 +23,8 @@ from fitbo.study import Study
 
 def build_study(study: StudyConfig) -> Study:
     """The study itself, without any values."""
-    return Study(build_space(study.problem), build_settings(study))
+    direction = study.problem.direction
+    return Study(build_space(study.problem), build_settings(study), direction=direction)
 
 
 def build_space(problem: ProblemConfig) -> Space:

@@ -28,7 +28,7 @@ from fitbo.decode import ConfigError, Node, Range, check
 
 # What may change while a study goes on: how its objective is run, and what things are called.
 CHANGEABLE = ("timeout", "retries", "keep", "isolate")
-INCIDENTAL = ("label", "minimum", "base")
+INCIDENTAL = ("label", "minimum", "maximum", "base")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,9 @@ class Campaign(BlackBox):
         Positive | None,
         "seconds that a study may run in total; after that no evaluation is started",
     ] = None
-    target: Annotated[float | None, "a value at or below which a study is over"] = None
+    target: Annotated[
+        float | None, "a value at or below which a study is over; with maximize, at or above"
+    ] = None
     tolerance: Annotated[
         NonNegative | None,
         "a study is over when the expected improvement of the best further evaluation is below it",
@@ -106,7 +108,7 @@ class Campaign(BlackBox):
         if self.problems is None:
             raise ValueError("problems must name what is minimised, or space state it, got neither")
         for key in BLACK_BOX:
-            if getattr(self, key) not in (None, ()):
+            if getattr(self, key) != decode.keys_of(BlackBox)[key].default:
                 raise ValueError(f"{key} must be left out beside problems: give it to one")
         labels = {
             "problems": [str(problem.label) for problem in self.all_problems],
@@ -232,7 +234,9 @@ class StudyConfig:
         """What the study is, as plain data for a journal's header."""
         keys = decode.encode(self.problem)
         if self.problem.black_box:
-            kept = {k: keys[k] for k in ("label", *BLACK_BOX)}
+            usual = {"direction": "minimize", "maximum": None}  # journals older than these keys
+            stated = [k for k in BLACK_BOX if k not in usual or keys[k] != usual[k]]
+            kept = {k: keys[k] for k in ("label", *stated)}
             if kept["objective"] is not None:
                 stays = kept["objective"].items()
                 kept["objective"] = {k: v for k, v in stays if k not in CHANGEABLE}

@@ -74,6 +74,12 @@ class Notebook:
         known = [entry for entry in self.entries.values() if entry.order >= 0]
         return sorted(known, key=lambda entry: entry.order)
 
+    @property
+    def best(self) -> Entry | None:
+        """The first of the best values told."""
+        told = [entry for entry in self.outcomes if entry.value is not None]
+        return min(told, key=lambda entry: self.study.sign * (entry.value or 0.0), default=None)
+
     def pending(self) -> list[Entry]:
         return [entry for entry in self.entries.values() if entry.state == "pending"]
 

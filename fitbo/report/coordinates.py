@@ -26,14 +26,20 @@ BOX = {"boxstyle": "round,pad=0.12", "fc": "white", "ec": "none", "alpha": 0.8}
 
 
 @looks
-def parallel_figure(name: str, space: Space, outcomes: Sequence[Entry]) -> Figure | None:
-    """Each point as a line through the axes of the parameters, the best darkest and in front."""
-    told = sorted([e for e in outcomes if e.value is not None], key=lambda e: -(e.value or 0.0))
+def parallel_figure(
+    name: str, space: Space, outcomes: Sequence[Entry], sign: float = 1.0
+) -> Figure | None:
+    """Each point as a line through the axes of the parameters, the best darkest and in front.
+
+    With ``sign`` -1 the best is the highest.
+    """
+    told = [e for e in outcomes if e.value is not None]
+    told.sort(key=lambda e: -sign * (e.value or 0.0))
     if len(told) < 2 or len(space.parameters) < 2:
         return None
     failed = [e for e in outcomes if e.state == "failed"]
     pairs = list(zip(space.names, space.parameters, strict=True))
-    values = np.array([float(e.value or 0.0) for e in told])
+    values = sign * np.array([float(e.value or 0.0) for e in told])
     rank = np.argsort(np.argsort(values, kind="stable"), kind="stable") / max(1, len(values) - 1)
     figure = drawing.blank(4.3, max(9.6, 1.1 * len(pairs)))
     axes = figure.subplots()
@@ -59,7 +65,7 @@ def parallel_figure(name: str, space: Space, outcomes: Sequence[Entry]) -> Figur
     bar = figure.colorbar(colours, ax=axes, fraction=0.025, pad=0.01, aspect=30)
     bar.outline.set_visible(False)
     places = [0.0, 0.25, 0.5, 0.75, 1.0]
-    bar.set_ticks(places, labels=[f"{v:.3g}" for v in np.quantile(values, places)])
+    bar.set_ticks(places, labels=[f"{v:.3g}" for v in sign * np.quantile(values, places)])
     bar.ax.invert_yaxis()
     bar.set_label("value (by rank)", fontsize=8.5)
     dashed = ", failures dashed" if failed else ""

@@ -44,29 +44,36 @@ class Line(NamedTuple):
 
 
 @looks
-def progress_figure(name: str, outcomes: Sequence[Entry], n_initial: int) -> Figure:
-    """Values against evaluations, failures at the foot, and the lowest value so far."""
+def progress_figure(
+    name: str, outcomes: Sequence[Entry], n_initial: int, sign: float = 1.0
+) -> Figure:
+    """Values against evaluations, failures at the foot, and the best value so far.
+
+    With ``sign`` -1 the best is the highest.
+    """
     figure = drawing.blank(3.6)
     axes = figure.subplots()
     n = np.arange(1, len(outcomes) + 1)
     y = np.array([np.nan if e.value is None else e.value for e in outcomes])
     known = np.isfinite(y)
-    low, high = _limits(y[known])
-    inside, above = known & (y <= high), known & (y > high)
+    best, worst = sign * np.array(_limits(sign * y[known]))
+    inside, beyond = known & (sign * (y - worst) <= 0), known & (sign * (y - worst) > 0)
+    arrow = "^" if sign > 0 else "v"
     foot = axes.get_xaxis_transform()
     axes.plot(n[inside], y[inside], "o", ms=4.2, color=MUTED, alpha=0.55, mec="none")
-    beyond = np.full(above.sum(), high)
-    axes.plot(n[above], beyond, "^", ms=4.6, color=MUTED, alpha=0.55, mec="none")
-    axes.step(n, np.fmin.accumulate(y), where="post", color=BLUE, lw=2.0)
+    edge = np.full(beyond.sum(), worst)
+    axes.plot(n[beyond], edge, arrow, ms=4.6, color=MUTED, alpha=0.55, mec="none")
+    axes.step(n, sign * np.fmin.accumulate(sign * y), where="post", color=BLUE, lw=2.0)
     failed = np.full((~known).sum(), 0.03)
     axes.plot(n[~known], failed, "x", ms=5, mew=1.4, color=RED, transform=foot)
     if known.any():
-        i = int(np.nanargmin(y))
+        i = int(np.nanargmin(sign * y))
         axes.plot(n[i], y[i], "o", ms=7.5, mfc="white", mec=BLUE, mew=2.0, zorder=5)
-        axes.set_ylim(low - 0.12 * (high - low), high + 0.08 * (high - low))
+        span = worst - best
+        axes.set_ylim(*sorted([best - 0.12 * span, worst + 0.08 * span]))
     axes.set_xlim(0.5, len(n) + 0.5)
     shown = [("best so far", BLUE, "-", ""), ("value", MUTED, "none", "o")]
-    shown += [("beyond the axis", MUTED, "none", "^")] if above.any() else []
+    shown += [("beyond the axis", MUTED, "none", arrow)] if beyond.any() else []
     shown += [("failed", RED, "none", "x")] if len(failed) else []
     for label, colour, line, marker in shown:
         axes.plot([], [], color=colour, ls=line, marker=marker, label=label, lw=2, ms=5)
@@ -126,7 +133,8 @@ def _along(
             codes = parameter.codes
         U = np.repeat(behind[None], len(codes), axis=0)
         U[:, :, columns] = codes[:, None, :]
-        predicted = fit.scale.restore(fit.surrogate.predict(U.reshape(-1, space.dim)))
+        model = fit.scale.restore(fit.surrogate.predict(U.reshape(-1, space.dim)))
+        predicted = Mixture(study.sign * model.means, model.variances, model.weights)
         lines.append(Line(name, parameter, parameter.decode(codes), *band(predicted)))
     return lines
 

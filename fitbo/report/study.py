@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from html import escape
 from typing import Any
@@ -20,7 +19,7 @@ from fitbo.space import Categorical
 from fitbo.study import bounded
 
 CAPTIONS = {
-    "progress": "Every value by its evaluation, and the lowest so far; the ring is the best. "
+    "progress": "Every value by its evaluation, and the best so far; the ring is the best. "
     "The grey strip is the initial design.",
     "slices": "The posterior along each parameter with the others at the recommended point, which "
     "the dashed lines mark: mean of f and the band that holds 90% of it.",
@@ -28,8 +27,8 @@ CAPTIONS = {
     "The band holds 90% of the hyperparameter samples' own curves.",
     "parallel": "Each evaluation as a line through the parameters' axes, the best darkest and in "
     "front; colours follow the rank.",
-    "eta": "The posterior of η, the lower bound of the model's warp: its median, 50% and 90% "
-    "bands, against the lowest value told.",
+    "eta": "The posterior of η, the bound of the model's warp on the side of the best: its median, "
+    "50% and 90% bands, against the best value told.",
 }
 BACKGROUND_SEED = 0  # of the points that a dependence is averaged over
 
@@ -72,13 +71,13 @@ def _figures(
         for entry in notebook.outcomes
     ]
     shown: dict[str, Figure | None] = {}
-    shown["progress"] = slices.progress_figure(title, outcomes, study.n_initial)
+    shown["progress"] = slices.progress_figure(title, outcomes, study.n_initial, study.sign)
     if summary.recommended is not None:
         rng = np.random.default_rng(BACKGROUND_SEED)
         told = [entry.point for entry in outcomes if entry.state == "told"]
         shown["slices"] = slices.slice_figure(title, study, told, summary.recommended.point)
         shown["dependence"] = slices.dependence_figure(title, study, told, rng)
-    shown["parallel"] = coordinates.parallel_figure(title, study.space, outcomes)
+    shown["parallel"] = coordinates.parallel_figure(title, study.space, outcomes, study.sign)
     (style,) = drawing.styles([run.method])
     shown["eta"] = figures.eta_figure(title, {run.method: [run]}, {run.method: style})
     return shown
@@ -107,12 +106,14 @@ def _table(notebook: Notebook) -> str:
     numeric = [not isinstance(parameter, Categorical) for parameter in space.parameters]
     columns = [("id", True), *zip(space.names, numeric, strict=True)]
     columns += [("value", True), ("seconds", True), ("outcome", False)]
-    lowest = min([entry.value for entry in entries if entry.value is not None], default=math.nan)
+    best = notebook.best
     rows = []
     for entry in entries:
         outcome = entry.reason if entry.state == "failed" else entry.state
         before = [Cell(_text(x), x) for x in (entry.id, *(entry.point[n] for n in space.names))]
-        value = Cell(_text(entry.value), entry.value, strong=entry.value == lowest)
+        value = Cell(
+            _text(entry.value), entry.value, strong=best is not None and entry.value == best.value
+        )
         rows.append([*before, value, *(Cell(_text(x), x) for x in (entry.seconds, outcome))])
     return page.table(columns, rows)
 

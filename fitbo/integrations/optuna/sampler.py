@@ -6,7 +6,7 @@
 Each point comes from a ``fitbo.Study`` rebuilt from the trials in the storage, so that any number
 of processes can work on one Optuna study:
 
-- complete trials are told, with the sign of the direction; a value that is not finite is a failure;
+- complete trials are told, in the study's direction; a value that is not finite is a failure;
 - failed trials are failures, and their neighbourhood is avoided;
 - running trials are pending, and so are pruned ones, which have no comparable value;
 - trials without all parameters of the common search space, or with values outside it, are ignored.
@@ -178,10 +178,10 @@ class FitboSampler(BaseSampler):
         self, common: Common, trials: Sequence[FrozenTrial], direction: StudyDirection, number: int
     ) -> Study:
         """A study of fitbo with these trials in it."""
-        ours = Study(common.space, replace(self._settings, seed=_seed([self._seed, number])))
+        settings = replace(self._settings, seed=_seed([self._seed, number]))
+        ours = Study(common.space, settings, direction=direction.name.lower())
         if self._ensemble is not None and self._ensemble[0] == common.space:
             ours.ensemble = self._ensemble[1]
-        sign = -1.0 if direction == StudyDirection.MAXIMIZE else 1.0
         for trial in trials:
             x = common.point_of(trial)
             if x is None:
@@ -193,7 +193,7 @@ class FitboSampler(BaseSampler):
             elif trial.value is None or not math.isfinite(trial.value):
                 ours.fail(x, f"trial {trial.number} has the value {trial.value}")
             else:
-                ours.tell(x, sign * trial.value)
+                ours.tell(x, trial.value)
         return ours
 
 
