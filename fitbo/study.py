@@ -87,7 +87,8 @@ class Study:
     @property
     def n_initial(self) -> int:
         """Points of the initial design: twice the number of parameters by default."""
-        return self.settings.n_initial or 2 * len(self.space.parameters)
+        n = self.settings.n_initial
+        return 2 * len(self.space.parameters) if n is None else n
 
     @property
     def X(self) -> Any:

@@ -189,6 +189,7 @@ class StudyConfig:
     method: MethodConfig
     seed: int
     root: Path = Path()  # what a relative output is relative to
+    file: Path | None = None  # its journal, if that is not where the campaign's are
 
     @property
     def title(self) -> str:
@@ -206,7 +207,9 @@ class StudyConfig:
 
     @property
     def journal(self) -> Path:
-        return self.directory / f"{'study' if self.campaign.single else self.seed}.jsonl"
+        return (
+            self.file or self.directory / f"{'study' if self.campaign.single else self.seed}.jsonl"
+        )
 
     @property
     def scratch(self) -> Path:
@@ -222,7 +225,8 @@ class StudyConfig:
     @property
     def n_initial(self) -> int:
         """Points of the initial design."""
-        return self.campaign.initial.n or 2 * self.problem.size
+        n = self.campaign.initial.n
+        return 2 * self.problem.size if n is None else n
 
     @property
     def noise_std(self) -> float:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import platform
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
@@ -36,6 +36,7 @@ from fitbo.records.journal import FORMAT, ConfigChanged, Journal, Writer, read, 
 from fitbo.study import Study
 
 PARTS = ("mcmc", "search", "entropy", "recommend")  # of the seconds that a suggestion takes
+Build = Callable[[StudyConfig], Study]
 VERSIONED = ("numpy", "scipy", "emcee")  # what decides the numbers
 
 
@@ -48,6 +49,7 @@ class Notebook:
     rows: list[dict[str, Any]] = field(default_factory=list)
     writer: Writer | None = None
     _cold: bool = False  # whether the fits of the journal are still to be made
+    build: Build = build_study
 
     def __post_init__(self) -> None:
         self.entries = entries_of(self.rows)
@@ -86,7 +88,7 @@ class Notebook:
     def warm(self) -> Study:
         """The study with the fits of its journal made, as asking and recommending need it."""
         if self._cold and self.config is not None:
-            self.study = replay(self.config, self.rows)
+            self.study = replay(self.config, self.rows, build=self.build)
             self._cold = False
         return self.study
 
@@ -138,7 +140,7 @@ class Notebook:
         # other values the study would continue from those.
         state_path(self.config.journal).unlink(missing_ok=True)
         self.append(row | {"was": entry.reason if entry.value is None else entry.value})
-        self.study = replay(self.config, self.rows, fits=False)
+        self.study = replay(self.config, self.rows, fits=False, build=self.build)
         self._cold = False
 
     def entry_of(self, point: Mapping[str, Any], source: str) -> Entry:
@@ -191,17 +193,19 @@ class Notebook:
 
 
 @contextmanager
-def open_notebook(config: StudyConfig, **lock: Any) -> Iterator[Notebook]:
+def open_notebook(
+    config: StudyConfig, build: Build = build_study, **lock: Any
+) -> Iterator[Notebook]:
     """The study's notebook, locked for writing and made if need be.
 
     ``Busy`` if another process writes it, ``ConfigChanged`` if it belongs to another study.
-    ``lock`` says how long to wait for others, as in ``Writer``.
+    ``lock`` says how long to wait for others, as in ``Writer``; ``build`` makes the study.
     """
     with Writer(config.journal, **lock) as writer:
         if writer.journal is None:
             state_path(config.journal).unlink(missing_ok=True)  # of a journal since removed
             writer.append(header(config))
-        yield _replayed(config, writer.journal, writer)
+        yield _replayed(config, writer.journal, writer, build)
 
 
 def read_notebook(config: StudyConfig) -> Notebook:
@@ -215,13 +219,16 @@ def notebook_of(journal: Journal, path: Path) -> Notebook:
 
 
 def _replayed(
-    config: StudyConfig, journal: Journal | None, writer: Writer | None = None
+    config: StudyConfig,
+    journal: Journal | None,
+    writer: Writer | None = None,
+    build: Build = build_study,
 ) -> Notebook:
     if journal is not None:
         check_same(journal, config)
     rows = events.once(journal.rows) if journal is not None else []
-    study = replay(config, rows, fits=False)
-    return Notebook(study, config, rows, writer, _cold=True)
+    study = replay(config, rows, fits=False, build=build)
+    return Notebook(study, config, rows, writer, _cold=True, build=build)
 
 
 def config_of(journal: Journal, path: Path) -> StudyConfig:
@@ -243,9 +250,11 @@ def config_of(journal: Journal, path: Path) -> StudyConfig:
     return from_dict({**data, "output": str(where.parent)}, str(path)).studies()[0]
 
 
-def replay(config: StudyConfig, rows: Sequence[Row], fits: bool = True) -> Study:
+def replay(
+    config: StudyConfig, rows: Sequence[Row], fits: bool = True, build: Build = build_study
+) -> Study:
     """The study as it was after these rows."""
-    study = build_study(config)
+    study = build(config)
     x_of = Notebook(study).x
     right = events.amended(rows)
     marked = [row.get("moved", row["fitted"]) for row in right if "fitted" in row]

@@ -1,6 +1,7 @@
 """The set of points that is searched, and its map to the unit cube that the model sees.
 
     Space([(0, 1), (-5, 10)])                             points are arrays (d,)
+    Space([Real(1e-5, 1, log=True), (-5, 10)])            the same; or scipy's Bounds
     Space({"rate": Real(1e-5, 1, log=True), "layers": Integer(1, 9)},
           constraints=["rate * layers <= 1"])             points are dicts, name to value
 
@@ -58,7 +59,7 @@ class Space:
 
     def __init__(
         self,
-        parameters: Mapping[str, Any] | Sequence[tuple[float, float]] | ArrayLike,
+        parameters: Any,
         constraints: Sequence[Constraint] = (),
     ) -> None:
         named = isinstance(parameters, Mapping)
@@ -100,6 +101,11 @@ class Space:
     def plain(self) -> bool:
         """Whether it fills the cube: real parameters only, and no constraint."""
         return all(isinstance(p, Real) for p in self.parameters) and not self.constraints
+
+    @cached_property
+    def _linear(self) -> bool:
+        """Whether every parameter is real and on a linear scale."""
+        return all(isinstance(p, Real) and not p.log for p in self.parameters)
 
     @cached_property
     def size(self) -> float:
@@ -265,14 +271,21 @@ class Space:
 
     def _box(self, x: ArrayLike) -> Array:
         x = np.asarray(x, dtype=np.float64)
-        if x.ndim == 0 or x.shape[-1] != self.dim:
+        if x.ndim == 0 or x.shape[-1] != self.dim:  # a number has one coordinate
             raise ValueError(f"x must have shape (..., {self.dim}), got {x.shape}")
         finite("x", x)
         outside = (x < self.low) | (x > self.high)
         if outside.any():
             i = int(np.argmax(outside.reshape(-1, self.dim).any(0)))
             raise ValueError(f"x[{i}] must lie in {self.bounds[i]}, got {x[..., i]}")
-        return np.clip((x - self.low) / (self.high - self.low), 0.0, 1.0)
+        if self._linear:
+            return np.clip((x - self.low) / (self.high - self.low), 0.0, 1.0)
+        rows = x.reshape(-1, self.dim)
+        codes = np.empty(rows.shape)
+        for j, (name, p) in enumerate(zip(self.names, self.parameters, strict=True)):
+            with _naming(name):
+                codes[:, j] = [p.encode(value)[0] for value in rows[:, j]]
+        return codes.reshape(x.shape)
 
 
 @contextmanager
@@ -298,7 +311,14 @@ def _kind(name: str, kind: Any) -> Parameter:
 
 
 def _numbered(bounds: Any) -> dict[str, Any]:
-    """Pairs (low, high) with the names x0, x1, ..."""
+    """Pairs (low, high), numeric parameters or scipy's ``Bounds``, with the names x0, x1, ..."""
+    if hasattr(bounds, "lb") and hasattr(bounds, "ub"):
+        bounds = np.stack(np.broadcast_arrays(*map(np.atleast_1d, (bounds.lb, bounds.ub))), axis=1)
+    if isinstance(bounds, list | tuple) and any(isinstance(p, Parameter) for p in bounds):
+        for i, p in enumerate(bounds):
+            if isinstance(p, Categorical):
+                raise ValueError(f"bounds[{i}] is a category: give a dict of names to parameters")
+        return {f"x{i}": p for i, p in enumerate(bounds)}
     try:
         array = np.array(bounds, dtype=np.float64)
     except (TypeError, ValueError):

@@ -19,7 +19,7 @@ import pytest
 
 import fitbo
 from fitbo.inference.settings import Settings
-from fitbo.minimise import called
+from fitbo.minimise.call import called
 from fitbo.objectives import Outcome
 from fitbo.records.events import Entry
 from fitbo.records.notebook import Notebook
