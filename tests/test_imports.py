@@ -29,7 +29,8 @@ LAYERS = """
     config
     records
     runs
-    report screen
+    screen
+    report
     minimise integrations
     cli
 """

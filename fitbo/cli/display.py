@@ -28,6 +28,7 @@ from fitbo.records.events import Entry, Point
 from fitbo.records.notebook import Notebook
 from fitbo.report import regret
 from fitbo.runs import standing
+from fitbo.screen import digits, measured, short
 from fitbo.study import OPTIMA, SIGNS
 
 
@@ -66,7 +67,7 @@ def watcher(console: Console, campaign: Campaign) -> Callable[[Notebook, Entry, 
         what = f"failed: {outcome.reason}" if outcome.value is None else f"{outcome.value:.6g}"
         best = f"  (best {known.value:.6g})" if known is not None else ""
         done = f"[{len(notebook.outcomes)}/{campaign.budget}]"
-        say(console, f"{done} {_short(entry.point)}: {what}{best}")
+        say(console, f"{done} {short(entry.point)}: {what}{best}")
 
     return show
 
@@ -244,7 +245,7 @@ def print_points(console: Console, points: Mapping[int, Point]) -> None:
     names = list(next(iter(points.values())))
     table = _table((), ("id", *names))
     for number, point in points.items():
-        table.add_row(str(number), *[escape(str(point[name])) for name in names])
+        table.add_row(str(number), *[escape(digits(point[name])) for name in names])
     boundless = console.options.update_width(1 << 20)
     if console.measure(table, options=boundless).maximum <= console.width:
         console.print(table, highlight=False)
@@ -260,11 +261,11 @@ def print_status(console: Console, campaign: Campaign, summary: standing.Summary
     done = summary.told + summary.failed
     say(console, f"{campaign.name}: {done} of {campaign.budget} evaluations{failed}{pending}")
     if summary.best is not None:
-        say(console, f"best observed   {summary.best.value:.6g} at {_short(summary.best.point)}")
+        say(console, f"best observed   {summary.best.value:.6g} at {short(summary.best.point)}")
     if summary.recommended is not None and summary.eta is not None:
         found = summary.recommended
-        say(console, f"recommended     {_short(found.point)}")
-        say(console, f"  predicted     {found.mean:.6g} ± {found.deviation:.2g}")
+        say(console, f"recommended     {short(found.point)}")
+        say(console, f"  predicted     {measured(found.mean, found.deviation)}")
         low, middle, high = summary.eta
         bound = OPTIMA[campaign.direction]
         say(console, f"{bound} (eta)   {middle:.6g}, 90% in [{low:.6g}, {high:.6g}]")
@@ -273,8 +274,3 @@ def print_status(console: Console, campaign: Campaign, summary: standing.Summary
         print_points(console, {entry.id: entry.point for entry in summary.pending})
     if summary.stopped:
         say(console, f"stopped: {summary.stopped}")
-
-
-def _short(point: Point) -> str:
-    """A point on one line, its numbers to six digits."""
-    return " ".join(f"{k}={f'{v:.6g}' if isinstance(v, float) else v}" for k, v in point.items())

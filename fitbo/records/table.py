@@ -58,7 +58,7 @@ def parse_point(space: Space, texts: Mapping[str, str]) -> Point:
     pairs = zip(space.names, space.parameters, strict=True)
     point = {name: _parsed(name, parameter, texts[name].strip()) for name, parameter in pairs}
     space.check(point)
-    return point
+    return space.plain_values(point)
 
 
 def parse_value(text: str) -> float:

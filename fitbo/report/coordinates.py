@@ -15,7 +15,7 @@ from fitbo.mixture import Array
 from fitbo.records.events import Entry
 from fitbo.report import drawing
 from fitbo.report.drawing import COLOURS, INK, MUTED, Style, looks, shorten
-from fitbo.space import Categorical, Integer, Parameter, Space
+from fitbo.space import Categorical, Parameter, Space
 
 # From the best values to the worst; dark to light, so that it also reads in grey.
 SHADES = ["#08306b", "#0072B2", "#5aa9d6", "#c9d6df", "#e3e6ea"]
@@ -83,9 +83,8 @@ def _height(parameter: Parameter, value: Any) -> float:
 def _ticks(parameter: Parameter) -> list[tuple[float, str]]:
     if isinstance(parameter, Categorical):
         return [(_height(parameter, choice), str(choice)) for choice in parameter.choices]
-    last = parameter.last if isinstance(parameter, Integer) else parameter.high
     middle = parameter.decode(np.array([[0.5]]))[0]
-    low, between, high = f"{parameter.low:.4g}", f"{middle:.3g}", f"{last:.4g}"
+    low, between, high = f"{parameter.low:.4g}", f"{middle:.3g}", f"{parameter.last:.4g}"
     inner = [] if between in (low, high) else [(_height(parameter, middle.item()), between)]
     return [(0.0, low), *inner, (1.0, high)]
 

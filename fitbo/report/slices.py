@@ -19,7 +19,7 @@ from fitbo.mixture import Array, Mixture
 from fitbo.records.events import Entry, Point
 from fitbo.report import drawing
 from fitbo.report.drawing import COLOURS, INK, MUTED, looks, shorten
-from fitbo.space import Categorical, Integer, Parameter, Real
+from fitbo.space import Categorical, Integer, Parameter
 from fitbo.study import Study, bounded
 
 BLUE, RED, GREEN = COLOURS[:3]
@@ -127,7 +127,7 @@ def _along(
     for name, parameter, columns in zip(
         space.names, space.parameters, space.columns_of, strict=True
     ):
-        if isinstance(parameter, Real) or parameter.size > most:
+        if parameter.continuous or parameter.size > most:
             codes = np.unique(parameter.snap(np.linspace(0.0, 1.0, most)[:, None]), axis=0)
         else:
             codes = parameter.codes

@@ -15,6 +15,7 @@ from fitbo.report.campaign import made_with
 from fitbo.report.history import Run
 from fitbo.report.page import Cell
 from fitbo.runs.standing import Summary, summarise
+from fitbo.screen import digits, measured
 from fitbo.space import Categorical
 from fitbo.study import bounded
 
@@ -91,7 +92,7 @@ def _summary(notebook: Notebook, summary: Summary) -> str:
     if best is not None:
         columns["best observed"] = [best.value, *(best.point[name] for name in names)]
     if found is not None:
-        predicted = f"{_text(found.mean)} ± {found.deviation:.2g}"
+        predicted = measured(found.mean, found.deviation)
         columns["recommended"] = [predicted, *(found.point[name] for name in names)]
     rows = [
         [Cell(name, strong=True), *(Cell(_text(value)) for value in values)]
@@ -121,4 +122,4 @@ def _table(notebook: Notebook) -> str:
 def _text(value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return digits(value)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fitbo.mixture import Array
-from fitbo.space import DESIGNS, ENUMERABLE, Categorical, Exhausted, Real, Space
+from fitbo.space import DESIGNS, ENUMERABLE, Categorical, Exhausted, Space
 
 SCALES = np.array([0.2, 0.05, 0.01, 0.002])  # standard deviations of the clouds about incumbents
 MOST_DRAWS = 1 << 15
@@ -140,7 +140,7 @@ def clouds_about(space: Space, centres: Array, n: int, rng: np.random.Generator)
             U[:, c] = np.where(changed[:, j, None], other[:, c], U[:, c])
         else:
             # A cloud finer than an integer's step would never change it.
-            step = 0.0 if isinstance(p, Real) else p.spacing * rng.standard_normal((n, 1))
+            step = 0.0 if p.continuous else p.spacing * rng.standard_normal((n, 1))
             U[:, c] = np.clip(U[:, c] + noise[:, c] + changed[:, j, None] * step, 0.0, 1.0)
     return U
 
@@ -149,7 +149,7 @@ def neighbours(space: Space, U: Array) -> tuple[Array, np.ndarray]:
     """Points that differ from a row of U in one integer or choice (N, dim), and which row (N,)."""
     parts, rows = [np.empty((0, space.dim))], [np.empty(0, dtype=np.intp)]
     for p, c in zip(space.parameters, space.columns_of, strict=True):
-        if not isinstance(p, Real):
+        if not p.continuous:
             codes = p.neighbours(U[:, c])
             rows.append(np.repeat(np.arange(len(U)), codes.shape[1]))
             parts.append(U[rows[-1]])

@@ -25,7 +25,8 @@ from numpy.typing import ArrayLike
 from fitbo.checks import assign, finite
 from fitbo.mixture import Array
 from fitbo.space.constraints import NUMBER, ConstraintError, Expression, parse
-from fitbo.space.parameters import Categorical, Integer, Parameter, Real
+from fitbo.space.numeric import Integer, Real
+from fitbo.space.parameters import Categorical, Parameter
 
 ENUMERABLE = 1 << 16  # points of a finite space that are listed rather than drawn
 
@@ -99,13 +100,13 @@ class Space:
 
     @cached_property
     def plain(self) -> bool:
-        """Whether it fills the cube: real parameters only, and no constraint."""
-        return all(isinstance(p, Real) for p in self.parameters) and not self.constraints
+        """Whether it fills the cube: real parameters without steps, and no constraint."""
+        return all(p.continuous for p in self.parameters) and not self.constraints
 
     @cached_property
     def _linear(self) -> bool:
         """Whether every parameter is real and on a linear scale."""
-        return all(isinstance(p, Real) and not p.log for p in self.parameters)
+        return all(isinstance(p, Real) and p.continuous and not p.log for p in self.parameters)
 
     @cached_property
     def size(self) -> float:
@@ -120,15 +121,17 @@ class Space:
 
     @cached_property
     def continuous(self) -> np.ndarray:
-        """Which coordinates of the cube belong to real parameters, (dim,)."""
-        real = [isinstance(p, Real) for p in self.parameters]
-        return np.repeat(real, [p.width for p in self.parameters])
+        """Which coordinates of the cube belong to real parameters without a step, (dim,)."""
+        return np.repeat(
+            [p.continuous for p in self.parameters], [p.width for p in self.parameters]
+        )
 
     @cached_property
     def spacing(self) -> float:
         """The smallest distance of points that differ in integers or choices; inf if none do."""
         codes = [p.codes for p in self.parameters if isinstance(p, Categorical)]
-        gaps = [p.spacing for p in self.parameters if isinstance(p, Integer)]
+        numbers = [p for p in self.parameters if not isinstance(p, Categorical)]
+        gaps = [p.spacing for p in numbers if not p.continuous]
         return min([*gaps, *(c.max() for c in codes if c.size > 1)], default=math.inf)
 
     def from_cube(self, u: ArrayLike) -> Any:
@@ -239,7 +242,7 @@ class Space:
         """Every point of a finite space that satisfies the constraints, in the cube, (N, dim)."""
         if self.size > ENUMERABLE:
             raise ValueError(f"only {ENUMERABLE} points can be listed, got {self.size}")
-        codes = [p.codes for p in self.parameters if not isinstance(p, Real)]
+        codes = [p.codes for p in self.parameters]
         which = np.indices([len(c) for c in codes]).reshape(len(codes), -1)
         U = np.concatenate([c[k] for c, k in zip(codes, which, strict=True)], axis=1)
         return U[self.feasible(U)]
