@@ -27,6 +27,7 @@ from fitbo.records import archive
 from fitbo.records.journal import Busy, ConfigChanged
 from fitbo.report import history, regret
 from fitbo.runs import executors, standing
+from fitbo.runs.loop import NothingWorks
 from fitbo.runs.study import run as run_study
 from fitbo.surrogate import KERNELS
 
@@ -69,6 +70,12 @@ def _run_one(campaign: Campaign, options: Namespace, console: Console, errors: C
         notebook = run_study(study, watch=watch)
     except Busy as error:
         raise ValueError(f"{error}: wait until it has ended, or end it") from None
+    except NothingWorks as error:
+        errors.print("[red]stopped:[/red] ", end="")
+        say(errors, f"{error}. When that is corrected, run it again.")
+        if error.trace.strip():
+            say(errors, error.trace.rstrip())
+        return FAILED
     assert notebook is not None  # noqa: S101 (it was given no stop)
     summary = standing.summarise(notebook)
     print_status(console, campaign, summary)

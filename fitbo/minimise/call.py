@@ -18,11 +18,11 @@ from fitbo.minimise.journal import kept
 from fitbo.minimise.result import Result
 from fitbo.mixture import Array, Mixture
 from fitbo.objectives import Outcome
-from fitbo.objectives.outcome import described, number
+from fitbo.objectives.outcome import described, number, traced
 from fitbo.records.events import GIVEN, Entry
 from fitbo.records.notebook import Notebook
 from fitbo.runs.limits import Limits
-from fitbo.runs.loop import Loop, inline
+from fitbo.runs.loop import Loop, NothingWorks, inline
 from fitbo.screen import follow
 from fitbo.space import Space
 from fitbo.study import Study
@@ -68,7 +68,8 @@ def minimize(
                   Dask's ``client.get_executor(pure=False)``; this thread if None
     n_workers     evaluations at a time on the executor, 1 if None; a free worker gets a new point
     max_failures  the search ends with this many failures: exceptions, and values that are not
-                  finite. Fewer do not end it; their neighbourhood is avoided
+                  finite. Fewer do not end it, unless they are the first three: that is a mistake
+                  and no region, and ``result.traceback`` shows it. Where it failed is left alone
     time_limit    seconds after which the search ends
     target        the search ends with a value at or below this; at or above, if maximised
     tolerance     the search ends when the expected further improvement is below this
@@ -128,13 +129,16 @@ def minimize(
             stop=stop,
             patient=False,
         )
+        ended, trace = False, ""
         try:
             message, ended = loop.run(), True
         except KeyboardInterrupt:
-            message, ended = f"interrupted after {evaluations(notebook)} evaluations", False
+            message = f"interrupted after {evaluations(notebook)} evaluations"
+        except NothingWorks as broken:
+            message, trace = broken.reason, broken.trace
         if ended and journal is not None and notebook.stopped != message:
             notebook.append({"event": "stopped", "reason": message, "elapsed": loop.elapsed()})
-    return Result.of(notebook, message, ended, evaluations(notebook))
+    return Result.of(notebook, message, ended, evaluations(notebook), trace)
 
 
 def maximize(
@@ -147,12 +151,12 @@ def maximize(
 def called(fun: Callable[[Any], float], x: Any) -> Outcome:
     """What a call of the function comes to: its value, or the reason why there is none."""
     started = time.perf_counter()
-    value, reason = None, None
+    value, reason, trace = None, None, ""
     try:
         value = number(fun(x))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - what it raises is its failure
-        reason = described(error)
-    return Outcome(value, reason, time.perf_counter() - started)
+        reason, trace = described(error), traced(error)
+    return Outcome(value, reason, time.perf_counter() - started, trace=trace)
 
 
 def evaluations(notebook: Notebook) -> int:

@@ -27,6 +27,7 @@ class Result(OptimizeResult):
     x_iters, func_vals              all points with values in the order they came, and the values
     failures                        the points without a value, and why
     message, success                what ended the search; false if interrupted, or if all failed
+    traceback                       of the last evaluation, if the first ones all failed
     nfev, study                     evaluations, and the study itself
     """
 
@@ -40,12 +41,15 @@ class Result(OptimizeResult):
     failures: list[tuple[Any, str]]
     message: str
     success: bool
+    traceback: str
     nfev: int
     study: Study
     notebook: Notebook
 
     @classmethod
-    def of(cls, notebook: Notebook, message: str, ended: bool, nfev: int) -> Result:
+    def of(
+        cls, notebook: Notebook, message: str, ended: bool, nfev: int, trace: str = ""
+    ) -> Result:
         """The result of a notebook whose loop has ended, or was interrupted."""
         study = notebook.study
         known, nothing = len(study.y) > 0, (None, np.nan)
@@ -56,8 +60,8 @@ class Result(OptimizeResult):
         result.x_recommended, result.fun_recommended = (found.x, found.mean) if found else nothing
         result.deviation = found.deviation if found else np.nan
         result.nfev, result.failures, result.study = nfev, study.failures, study
-        result.success, result.message = known and ended, message
-        if study.failures and not known:
+        result.success, result.message, result.traceback = known and ended, message, trace
+        if study.failures and not known and not trace:
             first = study.failures[0][1]
             result.message += f"; every evaluation failed, the first by {first!r:.200}"
         result.notebook = Notebook(study, rows=notebook.rows)
@@ -117,7 +121,9 @@ class Result(OptimizeResult):
             "nfev": f"{n}, {failed} failed" if failed else str(n),
             "seed": str(self.study.settings.seed),
         }
-        return {name: clip(text, WIDEST) for name, text in lines.items()}
+        shown = {name: clip(text, WIDEST) for name, text in lines.items()}
+        trace = self.traceback.strip().splitlines()
+        return shown | ({"traceback": clip(" | ".join(trace[-3:]), WIDEST)} if trace else {})
 
 
 def _point(x: Any) -> str:

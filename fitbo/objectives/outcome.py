@@ -19,7 +19,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Protocol
 
-LONGEST_REASON = 300
+LONGEST_REASON, LONGEST_TRACE = 300, 4000
 
 ending = threading.Event()  # set while the study is being stopped: no further attempt begins
 
@@ -47,13 +47,17 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """A value or a reason, the other being None; ``kept`` lists the directories left behind."""
+    """A value or a reason, the other being None; ``kept`` lists the directories left behind.
+
+    ``trace`` is more than a line about a failure: the traceback, or the end of a program's stderr.
+    """
 
     value: float | None
     reason: str | None
     seconds: float
     attempts: int = 1
     kept: tuple[str, ...] = ()
+    trace: str = ""
 
 
 def evaluate(
@@ -67,14 +71,14 @@ def evaluate(
     started, kept, attempts = time.perf_counter(), list[str](), 0
     while True:
         attempts += 1
-        value, reason, folder = None, None, _fresh(Path(scratch))
+        value, reason, trace, folder = None, None, "", _fresh(Path(scratch))
         try:
             value = number(objective(point, seed, folder))
         except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever a user's code raises)
             reason = described(error)
             with suppress(OSError):  # a full disk must not hide the reason
+                trace = traced(error, folder / "stderr")
                 if not isinstance(error, Failed):  # whose text says everything
-                    trace = "".join(traceback.format_exception(error))
                     (folder / "traceback.txt").write_text(trace, "utf-8", "replace")
                 folder.rmdir()  # if it is empty
         else:
@@ -83,7 +87,17 @@ def evaluate(
         if folder.exists():
             kept.append(str(folder))
         if value is not None or attempts > objective.retries or ending.is_set():
-            return Outcome(value, reason, time.perf_counter() - started, attempts, tuple(kept))
+            spent = time.perf_counter() - started
+            return Outcome(value, reason, spent, attempts, tuple(kept), trace)
+
+
+def traced(error: BaseException, stderr: Path | None = None) -> str:
+    """The traceback of what a function raised; of ``Failed`` what the program wrote to stderr."""
+    if not isinstance(error, Failed):
+        return "".join(traceback.format_exception(error))
+    if stderr is None or not stderr.is_file():
+        return ""
+    return stderr.read_bytes()[-LONGEST_TRACE:].decode("utf-8", "replace")
 
 
 def number(value: Any) -> float:

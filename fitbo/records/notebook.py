@@ -205,7 +205,9 @@ def open_notebook(
         if writer.journal is None:
             state_path(config.journal).unlink(missing_ok=True)  # of a journal since removed
             writer.append(header(config))
-        yield _replayed(config, writer.journal, writer, build)
+        notebook = _replayed(config, writer.journal, writer, build)
+        _correct_objective(notebook, writer.journal)
+        yield notebook
 
 
 def read_notebook(config: StudyConfig) -> Notebook:
@@ -233,7 +235,7 @@ def _replayed(
 
 def config_of(journal: Journal, path: Path) -> StudyConfig:
     """The study to which a journal belongs; ``path`` is where it lies."""
-    study = journal.header.get("study")
+    study = study_of(journal)
     if not isinstance(study, dict) or not {"problem", "method", "seed", "initial"} <= set(study):
         raise ValueError(f"{path} must be the journal of a study, and its header describes none")
     problem = {key: value for key, value in study["problem"].items() if value is not None}
@@ -299,8 +301,11 @@ def check_same(journal: Journal, config: StudyConfig) -> None:
     path = config.journal
     if not isinstance(journal.header.get("study"), dict):
         raise ConfigChanged(f"{path} is not the journal of a study: give this one another name")
-    old, new = (_lasting(each["study"]) for each in (journal.header, header(config)))
+    old, new = (_lasting(each) for each in (study_of(journal), header(config)["study"]))
     changed = [line.removeprefix("problem.") for line in differences(old, new)]
+    if not any(row.get("event") == "told" for row in journal.rows):
+        # What was evaluated is only known to fail: its correction is no other study.
+        changed = [line for line in changed if not line.startswith("objective")]
     order, now = (", ".join(each["problem"].get("space") or ()) for each in (old, new))
     if not changed and order != now:  # which coordinate belongs to which parameter
         changed = [f"space: was in the order {order}, is {now}"]
@@ -311,6 +316,29 @@ def check_same(journal: Journal, config: StudyConfig) -> None:
             f"campaign another name or output, or move its results away; to keep its evaluations, "
             f"fitbo export {folder} old.csv and fitbo import that into the renamed study"
         )
+
+
+def study_of(journal: Journal) -> Any:
+    """What a journal's header says about its study, with the objective as it was corrected last."""
+    study = journal.header.get("study")
+    corrected = [row for row in journal.rows if row.get("event") == "objective"]
+    if not corrected or not isinstance(study, dict):
+        return study
+    return {**study, "problem": {**study["problem"], "objective": corrected[-1]["objective"]}}
+
+
+def _correct_objective(notebook: Notebook, journal: Journal | None) -> None:
+    """Note another objective than the journal's; what the old one failed at is forgotten."""
+    if journal is None or notebook.config is None or not notebook.config.problem.black_box:
+        return
+    was, now = study_of(journal)["problem"], notebook.config.described()["problem"]
+    if not differences(was.get("objective"), now.get("objective")):
+        return
+    if any(row.get("event") == "told" for row in journal.rows):
+        return
+    notebook.append({"event": "objective", "objective": now["objective"]})
+    for entry in notebook.outcomes:
+        notebook.forget(entry)
 
 
 def _lasting(study: Mapping[str, Any]) -> dict[str, Any]:

@@ -246,9 +246,9 @@ def test_a_study_goes_on_where_it_was_left() -> None:
 
 def test_failures_are_data() -> None:
     def fragile(x: np.ndarray) -> object:
-        if x[0] > 0.7:
+        if x[0] > 0.8:
             raise RuntimeError("too hot")
-        if x[1] > 0.8:
+        if x[1] > 0.9:
             return math.nan
         return "low" if x[1] < 0.05 else bowl(x)
 
