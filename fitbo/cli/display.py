@@ -242,10 +242,10 @@ def print_studies(console: Console, campaign: Campaign, lines: Sequence[Mapping[
 
 def print_points(console: Console, points: Mapping[int, Point]) -> None:
     """A table of points by their numbers; where it is too wide, a line for each."""
-    names = list(next(iter(points.values())))
+    names = list(dict.fromkeys(name for point in points.values() for name in point))
     table = _table((), ("id", *names))
     for number, point in points.items():
-        table.add_row(str(number), *[escape(digits(point[name])) for name in names])
+        table.add_row(str(number), *[escape(digits(point.get(name, ""))) for name in names])
     boundless = console.options.update_width(1 << 20)
     if console.measure(table, options=boundless).maximum <= console.width:
         console.print(table, highlight=False)

@@ -91,7 +91,10 @@ def check_objective(problem: ProblemConfig, where: str, path: str = "") -> None:
     target = str(objective.python)
     try:
         function = load_function(target, str(base))
-        check_signature(function, list(problem.space or ()), list(objective.kwargs), target)
+        space = problem.space or {}
+        always = [name for name, parameter in space.items() if "when" not in parameter.options]
+        for names in (list(space), always):  # a parameter that may be absent needs a default
+            check_signature(function, names, list(objective.kwargs), target)
     except ValueError as error:
         key, _, rest = str(error).partition(" ")
         raise ConfigError(rest, where, f"{path}objective.{key}") from None

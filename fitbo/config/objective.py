@@ -28,14 +28,25 @@ def _range_keys(number: type) -> dict[str, Key]:
 
 
 STEP = Key(Count, 1, "the gap between values, from low on")
+WHEN = Key(
+    Text | None, None, "the condition under which it exists: optimiser == 'sgd'; left out: always"
+)
 REAL_STEP = Key(Positive | None, None, f"{STEP.doc}; left out: any number")
 CHOICES = Key(tuple[bool | int | float | str, ...], MISSING, "text, numbers, true or false")
 PARAMETERS: dict[str, tuple[Any, dict[str, Key], str]] = {
-    "real": (Real, _range_keys(float) | {"step": REAL_STEP}, "a real number, low <= x <= high"),
-    "integer": (Integer, _range_keys(int) | {"step": STEP}, "a whole number, low <= n <= high"),
+    "real": (
+        Real,
+        _range_keys(float) | {"step": REAL_STEP, "when": WHEN},
+        "a real number, low <= x <= high",
+    ),
+    "integer": (
+        Integer,
+        _range_keys(int) | {"step": STEP, "when": WHEN},
+        "a whole number, low <= n <= high",
+    ),
     "categorical": (
         Categorical,
-        {"choices": CHOICES},
+        {"choices": CHOICES, "when": WHEN},
         "one of several choices, of which none is nearer to another",
     ),
 }

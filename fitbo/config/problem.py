@@ -148,6 +148,11 @@ class ProblemConfig(BlackBox):
             if not NAME.admits(name):
                 raise ValueError(f"space must have names{NAME}, got {decode.shown(name)}")
         parameters = {name: parameter.build() for name, parameter in space.items()}
+        try:
+            Space(parameters)
+        except ValueError as error:
+            name, _, text = str(error).partition(": when ")
+            raise ValueError(f"space.{name}.when {text}" if text else str(error)) from None
         for i, constraint in enumerate(self.constraints):
             try:
                 Space(parameters, constraints=[constraint])

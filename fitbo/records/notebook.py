@@ -146,7 +146,7 @@ class Notebook:
     def entry_of(self, point: Mapping[str, Any], source: str) -> Entry:
         """The pending entry of a point, or a new one if it was never asked for."""
         self.study.space.check(self.x(point))
-        wanted = {name: point[name] for name in self.study.space.names}
+        wanted = {name: point[name] for name in self.study.space.names if name in point}
         same = (entry for entry in self.pending() if entry.point == wanted)
         return next(same, None) or self._new_entry(wanted, source)
 

@@ -47,7 +47,9 @@ def parallel_figure(
     axes.spines[:].set_visible(False)
 
     def lines(entries: Sequence[Entry], **look: Any) -> None:
-        heights = [np.array([_height(p, e.point[label]) for label, p in pairs]) for e in entries]
+        heights = [
+            np.array([_height(p, e.point.get(label)) for label, p in pairs]) for e in entries
+        ]
         axes.add_collection(LineCollection([_smooth(each) for each in heights], **look))
 
     lines(failed, **FAILED, zorder=2)
@@ -74,7 +76,9 @@ def parallel_figure(
 
 
 def _height(parameter: Parameter, value: Any) -> float:
-    """Where a value is on its axis, from 0 to 1."""
+    """Where a value is on its axis, from 0 to 1; NaN of one that does not exist."""
+    if value is None and not (isinstance(parameter, Categorical) and None in parameter.choices):
+        return float("nan")
     if isinstance(parameter, Categorical):
         return parameter.choices.index(value) / max(1, len(parameter.choices) - 1)
     return float(parameter.encode(value)[0])

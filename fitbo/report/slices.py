@@ -25,6 +25,7 @@ from fitbo.study import Study, bounded
 BLUE, RED, GREEN = COLOURS[:3]
 GRID, COARSE, BACKGROUND = 101, 33, 96  # points along a slice, along a dependence, averaged over
 MOST_PANELS = 24
+Band = Callable[[Mixture, int], tuple[Array, Array, Array]]
 BAND = 1.645  # standard deviations: 90% of a normal distribution
 
 
@@ -87,11 +88,11 @@ def progress_figure(
 def slice_figure(name: str, study: Study, told: Sequence[Point], point: Point) -> Figure:
     """The posterior of f along each parameter, the others as in ``point``: mean and 90% band."""
 
-    def band(f: Mixture) -> tuple[Array, Array, Array]:
+    def band(f: Mixture, _: int) -> tuple[Array, Array, Array]:
         half = BAND * np.sqrt(f.variance)
         return f.mean, f.mean - half, f.mean + half
 
-    lines = _along(study, study.space.check(list(point.values()))[None], GRID, band)
+    lines = _along(study, study.space.check(point)[None], GRID, band)
     return _panels(name, "slices through the recommended point", lines, study, told, BLUE, point)
 
 
@@ -107,8 +108,8 @@ def dependence_figure(
     good = V[space.feasible(V)][:BACKGROUND]
     behind = good if len(good) else V[:BACKGROUND]
 
-    def band(f: Mixture) -> tuple[Array, Array, Array]:
-        curves = f.means.reshape(-1, len(behind), f.means.shape[-1]).mean(1)  # (k, M)
+    def band(f: Mixture, points: int) -> tuple[Array, Array, Array]:
+        curves = f.means.reshape(-1, points, f.means.shape[-1]).mean(1)  # (k, M)
         low, high = np.quantile(curves, [0.05, 0.95], axis=1)
         return curves.mean(1), low, high
 
@@ -116,12 +117,10 @@ def dependence_figure(
     return _panels(name, "partial dependence", lines, study, told, GREEN)
 
 
-def _along(
-    study: Study, behind: Array, most: int, band: Callable[[Mixture], tuple[Array, Array, Array]]
-) -> list[Line]:
+def _along(study: Study, behind: Array, most: int, band: Band) -> list[Line]:
     """A curve for each parameter, from the posterior at points ``behind`` (b, dim) with its values.
 
-    The posterior is at (k b, dim) points for k values; ``band`` makes a curve (k,) of it.
+    The posterior is at (k b, dim) points for k values; ``band`` makes a curve (k,) of it and of b.
     """
     fit, space, lines = study.fit(), study.space, []
     for name, parameter, columns in zip(
@@ -131,11 +130,15 @@ def _along(
             codes = np.unique(parameter.snap(np.linspace(0.0, 1.0, most)[:, None]), axis=0)
         else:
             codes = parameter.codes
-        U = np.repeat(behind[None], len(codes), axis=0)
+        there = behind[space.active(behind)[:, space.names.index(name)]]
+        if not len(there):  # a parameter that exists at none of them
+            continue
+        U = np.repeat(there[None], len(codes), axis=0)
         U[:, :, columns] = codes[:, None, :]
-        model = fit.scale.restore(fit.surrogate.predict(U.reshape(-1, space.dim)))
+        U = space.settle(U.reshape(-1, space.dim))
+        model = fit.scale.restore(fit.surrogate.predict(U))
         predicted = Mixture(study.sign * model.means, model.variances, model.weights)
-        lines.append(Line(name, parameter, parameter.decode(codes), *band(predicted)))
+        lines.append(Line(name, parameter, parameter.decode(codes), *band(predicted, len(there))))
     return lines
 
 
@@ -153,7 +156,8 @@ def _panels(
     figure, panels = drawing.grid(len(lines), 0.45, 2.35)
     for axes, line in zip(panels.flat, lines, strict=False):
         _draw_line(axes, line, colour)
-        x = [line.place(each[line.name]) for each in told]  # as ticks at the foot
+        seen = [each[line.name] for each in told if line.name in each]
+        x = [line.place(value) for value in seen]  # as ticks at the foot
         foot = {"ms": 5, "mew": 0.8, "transform": axes.get_xaxis_transform()}
         axes.plot(x, np.full(len(x), 0.022), "|", color=MUTED, alpha=0.5, **foot)
         if point is not None:

@@ -90,10 +90,10 @@ def _summary(notebook: Notebook, summary: Summary) -> str:
     columns: dict[str, list[Any]] = {}
     names = notebook.study.space.names
     if best is not None:
-        columns["best observed"] = [best.value, *(best.point[name] for name in names)]
+        columns["best observed"] = [best.value, *(best.point.get(name) for name in names)]
     if found is not None:
         predicted = measured(found.mean, found.deviation)
-        columns["recommended"] = [predicted, *(found.point[name] for name in names)]
+        columns["recommended"] = [predicted, *(found.point.get(name) for name in names)]
     rows = [
         [Cell(name, strong=True), *(Cell(_text(value)) for value in values)]
         for name, *values in zip(("value", *names), *columns.values(), strict=True)
@@ -111,7 +111,7 @@ def _table(notebook: Notebook) -> str:
     rows = []
     for entry in entries:
         outcome = entry.reason if entry.state == "failed" else entry.state
-        before = [Cell(_text(x), x) for x in (entry.id, *(entry.point[n] for n in space.names))]
+        before = [Cell(_text(x), x) for x in (entry.id, *(entry.point.get(n) for n in space.names))]
         value = Cell(
             _text(entry.value), entry.value, strong=best is not None and entry.value == best.value
         )

@@ -77,7 +77,7 @@ class Inside:
         self.cube = space.plain and allowed is None
 
     def __call__(self, U: Array) -> np.ndarray:
-        good = self.space.feasible(U)
+        good = self.space.feasible(U) & (self.space.settle(U) == U).all(1)
         if self.allowed is not None and good.any():
             good[good] = self.allowed(U[good])
         return good
@@ -135,6 +135,7 @@ def clouds_about(space: Space, centres: Array, n: int, rng: np.random.Generator)
     U, noise = _scattered(centres, n, rng)
     changed = rng.random((n, len(space.parameters))) < DISTURBED
     other = _placed(space, n, rng)
+    U = np.where(space.awake(U), U, other)  # what a change of choices may bring into being
     for j, (p, c) in enumerate(zip(space.parameters, space.columns_of, strict=True)):
         if isinstance(p, Categorical):
             U[:, c] = np.where(changed[:, j, None], other[:, c], U[:, c])
@@ -154,7 +155,7 @@ def neighbours(space: Space, U: Array) -> tuple[Array, np.ndarray]:
             rows.append(np.repeat(np.arange(len(U)), codes.shape[1]))
             parts.append(U[rows[-1]])
             parts[-1][:, c] = codes.reshape(-1, p.width)
-    points, owner = np.concatenate(parts), np.concatenate(rows)
+    points, owner = space.settle(np.concatenate(parts)), np.concatenate(rows)
     other = (points != U[owner]).any(1)
     return points[other], owner[other]
 

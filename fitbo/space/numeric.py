@@ -1,4 +1,7 @@
-"""Numeric parameters: a real number, on a grid if it has a step, and an integer."""
+"""Numeric parameters: a real number, on a grid if it has a step, and an integer.
+
+``when`` is the condition under which one exists (see ``conditions``).
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,7 @@ class Real:
     high: float
     log: bool = False
     step: float | None = None
+    when: str | None = None
     width: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -38,6 +42,7 @@ class Real:
         if not math.isfinite(high - low):
             raise ValueError(f"high - low must be finite, got low={low:g} and high={high:g}")
         assign(self, low=low, high=high)
+        check_when(self.when)
         if self.step is not None:
             step = _number("step", self.step)
             if self.log:
@@ -142,6 +147,7 @@ class Integer:
     high: int
     log: bool = False
     step: int = 1
+    when: str | None = None
     width: ClassVar[int] = 1
     continuous: ClassVar[bool] = False
 
@@ -153,6 +159,7 @@ class Integer:
             raise ValueError(f"step must be at least 1, got {self.step}")
         if self.log and self.step != 1:
             raise ValueError(f"log needs a step of 1, got step={self.step}")
+        check_when(self.when)
 
     @property
     def size(self) -> int:
@@ -214,6 +221,14 @@ class Integer:
         if self.log:
             return np.clip(np.log(x / self.low) / math.log(self.high / self.low), 0.0, 1.0)
         return (x - self.low) / (self.last - self.low)
+
+
+def check_when(when: Any) -> None:
+    """An error unless it is the text of a condition, or None."""
+    if when is not None and not (isinstance(when, str) and when.strip()):
+        raise ValueError(
+            f"when must be an expression, such as \"kernel == 'rbf'\", got {when!r:.80}"
+        )
 
 
 def _steps(parameter: Real) -> Integer:

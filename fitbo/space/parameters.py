@@ -28,7 +28,7 @@ import numpy as np
 
 from fitbo.checks import assign
 from fitbo.mixture import Array
-from fitbo.space.numeric import Integer, Real
+from fitbo.space.numeric import Integer, Real, check_when
 
 HOT = math.sqrt(0.5)
 
@@ -38,6 +38,7 @@ class Categorical:
     """One of ``choices``, which have no order: strings, numbers, booleans or None."""
 
     choices: tuple[Any, ...]
+    when: str | None = None
     continuous: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -56,6 +57,7 @@ class Categorical:
                 raise ValueError(f"choices must be finite, got {choice}")
             if any(_same(choice, other) for other in choices[:i]):
                 raise ValueError(f"choices must differ, got {choice!r} twice")
+        check_when(self.when)
         assign(self, choices=choices)
 
     @property
