@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fitbo.entropy import BACKENDS, Entropy, backend
     from fitbo.inference.settings import Settings
     from fitbo.maxent import Basis, MaxEntDensity, solve
-    from fitbo.minimise import minimize
+    from fitbo.minimise import maximize, minimize
     from fitbo.mixture import Mixture
     from fitbo.space import Categorical, Exhausted, Integer, Real, Space
     from fitbo.study import Study
@@ -33,6 +33,7 @@ __all__ = [
     "Space",
     "Study",
     "backend",
+    "maximize",
     "minimize",
     "solve",
 ]
@@ -40,7 +41,7 @@ _NAMES = {
     "entropy": ("BACKENDS", "Entropy", "backend"),
     "inference.settings": ("Settings",),
     "maxent": ("Basis", "MaxEntDensity", "solve"),
-    "minimise": ("minimize",),
+    "minimise": ("maximize", "minimize"),
     "mixture": ("Mixture",),
     "space": ("Categorical", "Exhausted", "Integer", "Real", "Space"),
     "study": ("Study",),

@@ -1,4 +1,4 @@
-"""One optimisation: ask for points, tell values, recommend a minimiser.
+"""One optimisation: ask for points, tell values, recommend the best.
 
 One iteration reads as the mathematics does:
 
@@ -6,6 +6,9 @@ One iteration reads as the mathematics does:
     surrogate = condition(data, samples)
     alpha     = lambda U: information_gain(surrogate.predict(U), entropy)
     x_next    = maximise(alpha, space, rng).x
+
+A function to be maximised changes its sign where a value comes in and where one goes out: inside,
+f is minimised.
 
 All randomness comes from the seed, the purpose and what is known: a fit's from the number of values
 told, a search's also from the numbers of points pending and of failures. So a study rebuilt from
@@ -24,7 +27,7 @@ from numpy.typing import ArrayLike
 
 from fitbo.acquisition.baselines import ExpectedImprovement
 from fitbo.acquisition.feasibility import Success, learn
-from fitbo.checks import finite
+from fitbo.checks import finite, one_of
 from fitbo.inference.fit import Fit, Model, believing, fit
 from fitbo.inference.local import local_fit
 from fitbo.inference.propose import Recommendation, propose, recommend
@@ -43,6 +46,8 @@ __all__ = ["Exhausted", "Study"]
 LARGEST = 1e150  # of a value in a figure: its square is finite
 MOST = 1e300  # of a value in the model: the difference of two is finite
 MARK, BEYOND = 1e100, 10.0
+SIGNS = {"minimize": 1.0, "maximize": -1.0}  # of a value, from the user's to the model's
+OPTIMA = {"minimize": "minimum", "maximize": "maximum"}
 STREAMS = {"design": 0, "mcmc": 1, "search": 2, "recommend": 3, "stop": 4, "local": 5}
 
 
@@ -67,8 +72,9 @@ def bounded(y: ArrayLike) -> Array:
 
 @dataclass
 class Study:
-    """Minimises an expensive function over ``space``.
+    """Minimises an expensive function over ``space``, or maximises it: ``direction="maximize"``.
 
+    ``space`` may be given as what a ``Space`` is made of: pairs, or a dict of parameters.
     ``ensemble`` is what the sampler came to when it moved last: pass a saved one to continue a
     study. ``seconds`` is what the last fit, search and recommendation took. A point is an array
     (d,), or a dict if the space has names.
@@ -78,6 +84,7 @@ class Study:
     settings: Settings = field(default_factory=Settings)
     ensemble: Ensemble | None = None
     seconds: dict[str, float] = field(default_factory=dict)
+    direction: str = "minimize"
     _cube: list[Array] = field(default_factory=list, repr=False)
     _values: list[float] = field(default_factory=list, repr=False)
     _pending: list[Array] = field(default_factory=list, repr=False)
@@ -87,10 +94,21 @@ class Study:
     _nearby: tuple[int, Model, Region] | None = field(default=None, repr=False)
     _success: tuple[tuple[int, int], Success] | None = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        one_of("direction", self.direction, SIGNS)
+        if not isinstance(self.space, Space):
+            self.space = Space(self.space)
+
+    @property
+    def sign(self) -> float:
+        """What a value is multiplied by where it enters the model, and where it leaves: 1 or -1."""
+        return SIGNS[self.direction]
+
     @property
     def n_initial(self) -> int:
         """Points of the initial design: twice the number of parameters by default."""
-        return self.settings.n_initial or 2 * len(self.space.parameters)
+        n = self.settings.n_initial
+        return 2 * len(self.space.parameters) if n is None else n
 
     @property
     def X(self) -> Any:
@@ -100,7 +118,7 @@ class Study:
     @property
     def y(self) -> Array:
         """Values told, (n,)."""
-        return np.array(self._values)
+        return self.sign * np.array(self._values)
 
     @property
     def pending(self) -> Any:
@@ -119,11 +137,11 @@ class Study:
 
     @property
     def best_observed(self) -> tuple[Any, float]:
-        """The point of the lowest value told, and the value."""
+        """The point of the best value told, and the value."""
         if not self._values:
             raise ValueError("best_observed needs a value: tell one first")
         i = int(np.argmin(self._values))
-        return self.X[i], self._values[i]
+        return self.X[i], self.sign * self._values[i]
 
     def ask(self, n: int = 1) -> Any:
         """The next n points to evaluate, (n, d) or a list of dicts, none told, pending or failed.
@@ -156,7 +174,7 @@ class Study:
         finite("y", value)
         self._settle(u)
         self._cube.append(u)
-        self._values.append(value)
+        self._values.append(self.sign * value)
 
     def fail(self, x: Any, reason: str) -> None:
         """The evaluation at x failed: points like it become less likely to be asked for."""
@@ -183,7 +201,7 @@ class Study:
         if not self._values:
             raise ValueError("a fit needs a value: tell one first")
         if self._fit is None or self._fit.n != len(self._values):
-            X, y = np.array(self._cube), bounded(self.y)
+            X, y = np.array(self._cube), bounded(self._values)
             last = self._fit if self._fit is not None and self._fit.n < len(y) else None
             self._fit = fit(X, y, self.settings, self.ensemble, self._rng("mcmc"), last)
             if self._fit.moved == len(y):
@@ -193,10 +211,10 @@ class Study:
 
     @one_thread
     def recommend(self) -> Recommendation:
-        """The minimiser of the posterior mean of f, with that mean and its standard deviation.
+        """Where the posterior mean of f is best, with that mean and its standard deviation.
 
         Without noise it is the best point told: a value that was seen is certain, and where a
-        prediction is lower the next evaluation goes there anyway.
+        prediction is better the next evaluation goes there anyway.
         """
         fitted = self.fit()
         started = time.perf_counter()
@@ -206,7 +224,7 @@ class Study:
         else:
             found = recommend(fitted, self._rng("recommend"), self.space, self.success())
         self.seconds["recommend"] = time.perf_counter() - started
-        return replace(found, x=self.space.from_cube(found.x))
+        return replace(found, x=self.space.from_cube(found.x), mean=self.sign * found.mean)
 
     def success(self) -> Success | None:
         """The probability of success as a function of the point; None while none has failed."""
@@ -219,11 +237,16 @@ class Study:
         return self._success[1]
 
     def eta_quantiles(self, probabilities: Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
-        """Posterior quantiles of the unknown minimum, in y's units."""
+        """Posterior quantiles of the model's bound, the unknown minimum, in y's units.
+
+        Of the unknown maximum, if that is what is sought.
+        """
         fitted = self.fit()
         eta, weights = fitted.surrogate.eta, fitted.surrogate.sample_weights
         method: Any = {} if weights is None else {"weights": weights, "method": "inverted_cdf"}
-        return fitted.scale.inverse(np.quantile(eta, list(probabilities), **method))
+        p = np.array(probabilities, dtype=np.float64)
+        quantiles = np.quantile(eta, p if self.sign > 0 else 1 - p, **method)
+        return self.sign * fitted.scale.inverse(quantiles)
 
     @one_thread
     def remaining(self) -> float:

@@ -29,7 +29,9 @@ LAYERS = """
     config
     records
     runs
-    minimise report integrations
+    screen
+    report
+    minimise integrations
     cli
 """
 # Only these packages may import what is heavy or specialised.
@@ -40,7 +42,9 @@ ONLY_IN = {
     "matplotlib": "report",
     "distributed": "runs",
     "optuna": "integrations",
-    "rich": "cli",
+    "rich": "cli screen",
+    "pandas": "minimise",
+    "IPython": "screen",
 }
 
 
@@ -79,7 +83,7 @@ def test_imports_point_downward(path: Path) -> None:
             there = rest.split(".")[0]
             below = RANK[there] < RANK[here] or there == here
             assert below, f"{here} imports {there}, which is not below it"
-        assert ONLY_IN.get(root, here) == here, f"{root} is imported in {here}"
+        assert here in ONLY_IN.get(root, here).split(), f"{root} is imported in {here}"
 
 
 def test_every_package_has_one_layer() -> None:

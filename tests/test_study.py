@@ -202,7 +202,7 @@ def test_bad_input_is_one_clear_error() -> None:
         (lambda: Settings(acquisition="log-ei"), "did you mean 'logei'"),
         (lambda: Settings(n_samples=0), "n_samples must be a whole number of at least 1, got 0"),
         (lambda: Settings(n_samples="a"), "n_samples must be a whole number of at least 1"),
-        (lambda: Settings(n_initial=True), "n_initial must be a whole number of at least 1"),
+        (lambda: Settings(n_initial=True), "n_initial must be a whole number of at least 0"),
         (lambda: Settings(etas=2.5), "etas must be a whole number of at least 1, got 2.5"),
         (lambda: Settings(exploit=1.5), "exploit must be a whole number of at least 0, got 1.5"),
         (lambda: Settings(seed=None), "seed must be a whole number of at least 0, got None"),

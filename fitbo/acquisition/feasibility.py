@@ -19,16 +19,24 @@ is optimised or drawn: the same data give the same weights to the bit. With a fl
 constant leads, and the search goes on as if nothing had happened.
 
 The acquisition function is multiplied by P(success): a failed evaluation teaches nothing about the
-minimum, so the product is the *expected* information, and for EI and PI the expected improvement. A
-logarithm gets log P added. What has no natural zero (a confidence bound, a sample's mean) is
-measured from the best value told, and a negative worth is multiplied by 2 - P instead.
+minimum, so the product is the *expected* information, and for EI and PI the expected improvement.
+That alone does not keep a search away from where it has failed: improvements differ by orders of
+magnitude, and next to a failure, where nothing is learnt about f, they stay as large as they were.
+So a point whose P is below a share ``LEFT_ALONE`` of what is usual where evaluations succeeded is
+left alone, until its P has risen by what was learnt near it: the weight is
+
+    G(P) = P min(1, P/(LEFT_ALONE P0))^STEEP,    P0 = max_i P(u_i)
+
+which is P itself with a flaky machine, whose P is much the same everywhere. A logarithm gets log G
+added. What has no natural zero (a confidence bound, a sample's mean) is measured from the best
+value told, and a negative worth is multiplied by 2 - G instead.
 
 [1] Rasmussen, Williams, Gaussian processes for machine learning, 2006.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -47,6 +55,8 @@ TOGETHER = (0.1, 0.25, 0.6)  # of all of them, times the square root of their nu
 # more data the sum over all parameters shows which of them matter.
 MOST_PAIRED, MOST_DATA_PAIRED = 8, 120
 NEGLIGIBLE = 1e-3  # weight below which a hypothesis is left out of predictions
+LEFT_ALONE, STEEP = 2 / 3, 20.0
+TINY = 1e-300  # so that a weight has a logarithm
 NEWTON_STEPS, NEWTON_TOLERANCE = 50, 1e-10
 BLOCK = 256  # candidates at once
 
@@ -55,7 +65,7 @@ BLOCK = 256  # candidates at once
 class Success:
     """P(success) at points of the cube, (B, dim) -> (B,); made by ``learn``.
 
-    a (S, n): the slope of the log-likelihood at the mode; R (S, n, n): (K + W^-1)^-1.
+    a (S, n): the slope of the log-likelihood at the mode; R (S, n, n): (K + W^-1)^-1; usual: P0.
     """
 
     U: Array
@@ -64,6 +74,7 @@ class Success:
     weights: Array
     a: Array
     R: Array
+    usual: float = 1.0
 
     def __call__(self, U: Array) -> Array:
         return self._evaluate(U, gradient=False)[0]
@@ -71,6 +82,11 @@ class Success:
     def value_and_grad(self, U: Array) -> tuple[Array, Array]:
         """P (B,) and dP/du (B, dim)."""
         return self._evaluate(U, gradient=True)
+
+    def weight(self, p: Array) -> tuple[Array, Array]:
+        """G at P = p (B,), and dG/dP (B,)."""
+        share = np.minimum(1.0, p / (LEFT_ALONE * self.usual)) ** STEEP
+        return np.maximum(p * share, TINY), share * np.where(share < 1, 1 + STEEP, 1.0)
 
     def _evaluate(self, U: Array, gradient: bool) -> tuple[Array, Array]:
         value, slope = np.empty(len(U)), np.zeros(U.shape)
@@ -109,7 +125,8 @@ def learn(space: Space, succeeded: Array, failed: Array) -> Success:
     weights = weights[kept] / weights[kept].sum()
     used = A[kept].any(0)
     used[0] = True  # at least one component, if only of no variance
-    return Success(U, q[used], A[kept][:, used], weights, a[kept], R[kept])
+    found = Success(U, q[used], A[kept][:, used], weights, a[kept], R[kept])
+    return replace(found, usual=float(found(succeeded if len(succeeded) else U).max()))
 
 
 def hypotheses(space: Space, pairs: bool = True) -> tuple[Array, Array]:
@@ -175,7 +192,7 @@ def _correlation(precisions: Array, step: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """A worth, weighted by the probability of success.
+    """A worth, weighted by G of the probability of success.
 
     ``reference`` is the worth of learning nothing; None if the worth is a logarithm.
     """
@@ -185,22 +202,26 @@ class Weighted:
     reference: float | None = 0.0
 
     def __call__(self, U: Array) -> Array:
-        value, p = self.worth(U), self.success(U)
+        value = self.worth(U)
+        weight, _ = self.success.weight(self.success(U))
         if self.reference is None:
-            return value + np.log(p)
+            return value + np.log(weight)
         gain = value - self.reference
-        return self.reference + gain * np.where(gain > 0, p, 2 - p)
+        return self.reference + gain * np.where(gain > 0, weight, 2 - weight)
 
     def value_and_grad(self, U: Array) -> tuple[Array, Array]:
         """(B,) and (B, dim)."""
         value, slope = self.worth.value_and_grad(U)
         p, dp = self.success.value_and_grad(U)
+        weight, by_p = self.success.weight(p)
+        dweight = by_p[:, None] * dp
         if self.reference is None:
-            return value + np.log(p), slope + dp / p[:, None]
+            return value + np.log(weight), slope + dweight / weight[:, None]
         gain = value - self.reference
-        factor = np.where(gain > 0, p, 2 - p)
-        by_p = np.where(gain > 0, gain, -gain)
-        return self.reference + gain * factor, slope * factor[:, None] + by_p[:, None] * dp
+        factor = np.where(gain > 0, weight, 2 - weight)
+        return self.reference + gain * factor, slope * factor[:, None] + abs(gain)[
+            :, None
+        ] * dweight
 
 
 def reference_of(acquisition: str, best: float) -> float | None:

@@ -28,6 +28,8 @@ from fitbo.records.events import Entry, Point
 from fitbo.records.notebook import Notebook
 from fitbo.report import regret
 from fitbo.runs import standing
+from fitbo.screen import digits, measured, short
+from fitbo.study import OPTIMA, SIGNS
 
 
 def say(console: Console, text: str) -> None:
@@ -61,11 +63,11 @@ def watcher(console: Console, campaign: Campaign) -> Callable[[Notebook, Entry, 
     """A line for each outcome of one study."""
 
     def show(notebook: Notebook, entry: Entry, outcome: Outcome) -> None:
-        values = [each.value for each in notebook.outcomes if each.value is not None]
+        known = notebook.best
         what = f"failed: {outcome.reason}" if outcome.value is None else f"{outcome.value:.6g}"
-        best = f"  (best {min(values):.6g})" if values else ""
+        best = f"  (best {known.value:.6g})" if known is not None else ""
         done = f"[{len(notebook.outcomes)}/{campaign.budget}]"
-        say(console, f"{done} {_short(entry.point)}: {what}{best}")
+        say(console, f"{done} {short(entry.point)}: {what}{best}")
 
     return show
 
@@ -104,13 +106,18 @@ class Glance:
 
     def __init__(self, path: Path) -> None:
         self.path, self.read = path, 0
-        self.count, self.best, self.minimum = 0, math.inf, math.nan
+        self.count, self.best, self.minimum, self.sign = 0, math.inf, math.nan, 1.0
 
     def __str__(self) -> str:
         if self.best == math.inf:
             return "no value yet"
-        regret = self.best - self.minimum
-        return f"best {self.best:.4g}" if math.isnan(regret) else f"regret {regret:.2g}"
+        shown = f"best {self.sign * self.best:.4g}"
+        return shown if math.isnan(self.regret) else f"regret {self.regret:.2g}"
+
+    @property
+    def regret(self) -> float:
+        """NaN if the minimum, or the maximum, is unknown."""
+        return self.best - self.sign * self.minimum
 
     def look(self) -> Glance:
         """Read what is new, whole lines only; what is wrong is reported when it is replayed."""
@@ -124,11 +131,15 @@ class Glance:
             try:
                 row = json.loads(line)
                 if self.read == 0 and i == 0:
-                    minimum = row["study"]["problem"].get("minimum")
+                    problem = row["study"]["problem"]
+                    direction = problem.get("direction", "minimize")
+                    self.sign = SIGNS[direction]
+                    minimum = problem.get(OPTIMA[direction])
                     self.minimum = math.nan if minimum is None else minimum
                 elif row["event"] in ("told", "failed"):
                     self.count += 1
-                    self.best = min(self.best, row.get("f", row.get("value", math.inf)))
+                    value = row.get("f", row.get("value"))
+                    self.best = min(self.best, math.inf if value is None else self.sign * value)
             except (ValueError, KeyError, TypeError, AttributeError):
                 continue
         self.read += len(whole)
@@ -178,7 +189,7 @@ class Bars:
 
     def _count(self) -> None:
         """The campaign's own bar: evaluations of all studies, and the median of their regrets."""
-        regrets = [g.best - g.minimum for g in self.seen.values() if g.best < math.inf]
+        regrets = [g.regret for g in self.seen.values() if g.best < math.inf]
         known = [regret for regret in regrets if not math.isnan(regret)]
         count = sum(g.count for g in self.seen.values())
         best = f"median regret {median(known):.2g}" if known else ""
@@ -231,10 +242,10 @@ def print_studies(console: Console, campaign: Campaign, lines: Sequence[Mapping[
 
 def print_points(console: Console, points: Mapping[int, Point]) -> None:
     """A table of points by their numbers; where it is too wide, a line for each."""
-    names = list(next(iter(points.values())))
+    names = list(dict.fromkeys(name for point in points.values() for name in point))
     table = _table((), ("id", *names))
     for number, point in points.items():
-        table.add_row(str(number), *[escape(str(point[name])) for name in names])
+        table.add_row(str(number), *[escape(digits(point.get(name, ""))) for name in names])
     boundless = console.options.update_width(1 << 20)
     if console.measure(table, options=boundless).maximum <= console.width:
         console.print(table, highlight=False)
@@ -250,20 +261,16 @@ def print_status(console: Console, campaign: Campaign, summary: standing.Summary
     done = summary.told + summary.failed
     say(console, f"{campaign.name}: {done} of {campaign.budget} evaluations{failed}{pending}")
     if summary.best is not None:
-        say(console, f"best observed   {summary.best.value:.6g} at {_short(summary.best.point)}")
+        say(console, f"best observed   {summary.best.value:.6g} at {short(summary.best.point)}")
     if summary.recommended is not None and summary.eta is not None:
         found = summary.recommended
-        say(console, f"recommended     {_short(found.point)}")
-        say(console, f"  predicted     {found.mean:.6g} ± {found.deviation:.2g}")
+        say(console, f"recommended     {short(found.point)}")
+        say(console, f"  predicted     {measured(found.mean, found.deviation)}")
         low, middle, high = summary.eta
-        say(console, f"minimum (eta)   {middle:.6g}, 90% in [{low:.6g}, {high:.6g}]")
+        bound = OPTIMA[campaign.direction]
+        say(console, f"{bound} (eta)   {middle:.6g}, 90% in [{low:.6g}, {high:.6g}]")
     if summary.pending:
         say(console, "pending:")
         print_points(console, {entry.id: entry.point for entry in summary.pending})
     if summary.stopped:
         say(console, f"stopped: {summary.stopped}")
-
-
-def _short(point: Point) -> str:
-    """A point on one line, its numbers to six digits."""
-    return " ".join(f"{k}={f'{v:.6g}' if isinstance(v, float) else v}" for k, v in point.items())

@@ -27,6 +27,7 @@ from fitbo.records import archive
 from fitbo.records.journal import Busy, ConfigChanged
 from fitbo.report import history, regret
 from fitbo.runs import executors, standing
+from fitbo.runs.loop import NothingWorks
 from fitbo.runs.study import run as run_study
 from fitbo.surrogate import KERNELS
 
@@ -69,6 +70,12 @@ def _run_one(campaign: Campaign, options: Namespace, console: Console, errors: C
         notebook = run_study(study, watch=watch)
     except Busy as error:
         raise ValueError(f"{error}: wait until it has ended, or end it") from None
+    except NothingWorks as error:
+        errors.print("[red]stopped:[/red] ", end="")
+        say(errors, f"{error}. When that is corrected, run it again.")
+        if error.trace.strip():
+            say(errors, error.trace.rstrip())
+        return FAILED
     assert notebook is not None  # noqa: S101 (it was given no stop)
     summary = standing.summarise(notebook)
     print_status(console, campaign, summary)
@@ -176,9 +183,9 @@ def _report(console: Console, *what: Any) -> None:
 
 
 def _minima(*campaigns: Campaign | None) -> dict[str, float]:
-    """The minima that files state for their black boxes."""
+    """The minima, or maxima, that files state for their black boxes."""
     problems = [problem for each in campaigns if each is not None for problem in each.all_problems]
-    return {str(p.label): p.minimum for p in problems if p.minimum is not None}
+    return {str(p.label): p.optimum for p in problems if p.optimum is not None}
 
 
 def _check_objectives(

@@ -22,10 +22,11 @@ from fitbo.config.campaign import StudyConfig, load
 from fitbo.objectives.outcome import clip
 from fitbo.records import table
 from fitbo.records.archive import journal_at
-from fitbo.records.events import Entry, entries_of
+from fitbo.records.events import Entry, Point, entries_of
 from fitbo.records.journal import Busy, Running
 from fitbo.records.notebook import Notebook, open_notebook, read_notebook
 from fitbo.runs import standing
+from fitbo.screen import short
 from fitbo.space import Exhausted
 
 # Seconds to wait for another process; longest where a value that somebody measured is at stake.
@@ -101,7 +102,7 @@ def tell(options: Namespace, console: Console, errors: Console) -> int:
     with _opened(study, "tell", options, errors) as notebook:
         known = dict(notebook.entries)
         if point is not None:
-            entry = notebook.entry_of(point, "tell")
+            entry = _meant(notebook, point)
         elif options.id in known:
             entry = known[options.id]
         else:
@@ -121,6 +122,13 @@ def tell(options: Namespace, console: Console, errors: Console) -> int:
     what = "forgotten" if options.forget else "failed" if value is None else f"{value:g}"
     say(console, f"{entry.id}: {what}{note}; {pending} pending")
     return OK
+
+
+def _meant(notebook: Notebook, point: Point) -> Entry:
+    """The pending entry of a point, or of the one that is shown with the same digits; or a new."""
+    entry = notebook.entry_of(point, "tell")
+    alike = [each for each in notebook.pending() if short(each.point) == short(point)]
+    return alike[0] if entry not in alike and len(alike) == 1 else entry
 
 
 def _record(notebook: Notebook, entry: Entry, value: float | None, reason: str | None) -> str:
@@ -177,6 +185,7 @@ def _line(study: StudyConfig) -> dict[str, Any]:
         rows = []
     entries = entries_of(rows).values()
     values = [entry.value for entry in entries if entry.value is not None]
+    best = min if study.problem.direction == "minimize" else max
     last = rows[-1] if rows else {}
     return {
         "problem": study.problem.label,
@@ -185,7 +194,7 @@ def _line(study: StudyConfig) -> dict[str, Any]:
         "told": len(values),
         "failed": sum(entry.state == "failed" for entry in entries),
         "pending": sum(entry.state == "pending" for entry in entries),
-        "best": min(values, default=None),
+        "best": best(values, default=None),
         "stopped": last.get("reason") if last.get("event") == "stopped" else None,
     }
 

@@ -23,7 +23,8 @@ from fitbo.study import Study
 
 def build_study(study: StudyConfig) -> Study:
     """The study itself, without any values."""
-    return Study(build_space(study.problem), build_settings(study))
+    direction = study.problem.direction
+    return Study(build_space(study.problem), build_settings(study), direction=direction)
 
 
 def build_space(problem: ProblemConfig) -> Space:
@@ -100,7 +101,10 @@ def check_objective(
             check_defined(target, str(base))
             return
         function = load_function(target, str(base))
-        check_signature(function, list(problem.space or ()), list(objective.kwargs), target)
+        space = problem.space or {}
+        always = [name for name, parameter in space.items() if "when" not in parameter.options]
+        for names in (list(space), always):  # a parameter that may be absent needs a default
+            check_signature(function, names, list(objective.kwargs), target)
     except ValueError as error:
         key, _, rest = str(error).partition(" ")
         raise ConfigError(rest, where, f"{path}objective.{key}") from None

@@ -28,7 +28,7 @@ from fitbo.decode import ConfigError, Node, Range, check
 
 # What may change while a study goes on: how its objective is run, and what things are called.
 CHANGEABLE = ("timeout", "retries", "keep", "isolate")
-INCIDENTAL = ("label", "minimum", "base")
+INCIDENTAL = ("label", "minimum", "maximum", "base")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,9 @@ class Campaign(BlackBox):
         Positive | None,
         "seconds that a study may run in total; after that no evaluation is started",
     ] = None
-    target: Annotated[float | None, "a value at or below which a study is over"] = None
+    target: Annotated[
+        float | None, "a value at or below which a study is over; with maximize, at or above"
+    ] = None
     tolerance: Annotated[
         NonNegative | None,
         "a study is over when the expected improvement of the best further evaluation is below it",
@@ -106,7 +108,7 @@ class Campaign(BlackBox):
         if self.problems is None:
             raise ValueError("problems must name what is minimised, or space state it, got neither")
         for key in BLACK_BOX:
-            if getattr(self, key) not in (None, ()):
+            if getattr(self, key) != decode.keys_of(BlackBox)[key].default:
                 raise ValueError(f"{key} must be left out beside problems: give it to one")
         labels = {
             "problems": [str(problem.label) for problem in self.all_problems],
@@ -187,6 +189,7 @@ class StudyConfig:
     method: MethodConfig
     seed: int
     root: Path = Path()  # what a relative output is relative to
+    file: Path | None = None  # its journal, if that is not where the campaign's are
 
     @property
     def title(self) -> str:
@@ -204,7 +207,9 @@ class StudyConfig:
 
     @property
     def journal(self) -> Path:
-        return self.directory / f"{'study' if self.campaign.single else self.seed}.jsonl"
+        return (
+            self.file or self.directory / f"{'study' if self.campaign.single else self.seed}.jsonl"
+        )
 
     @property
     def scratch(self) -> Path:
@@ -220,7 +225,8 @@ class StudyConfig:
     @property
     def n_initial(self) -> int:
         """Points of the initial design."""
-        return self.campaign.initial.n or 2 * self.problem.size
+        n = self.campaign.initial.n
+        return 2 * self.problem.size if n is None else n
 
     @property
     def noise_std(self) -> float:
@@ -232,7 +238,9 @@ class StudyConfig:
         """What the study is, as plain data for a journal's header."""
         keys = decode.encode(self.problem)
         if self.problem.black_box:
-            kept = {k: keys[k] for k in ("label", *BLACK_BOX)}
+            usual = {"direction": "minimize", "maximum": None}  # journals older than these keys
+            stated = [k for k in BLACK_BOX if k not in usual or keys[k] != usual[k]]
+            kept = {k: keys[k] for k in ("label", *stated)}
             if kept["objective"] is not None:
                 stays = kept["objective"].items()
                 kept["objective"] = {k: v for k, v in stays if k not in CHANGEABLE}

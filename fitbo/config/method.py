@@ -220,7 +220,9 @@ class Initial:
     """The points evaluated before any is chosen, the same for every method of a seed."""
 
     design: Annotated[str, "how they are spread", Choice(DESIGNS)] = "sobol"
-    n: Annotated[Count | None, "how many; left out: twice the dimension"] = None
+    n: Annotated[
+        Annotated[int, Range(0, MOST)] | None, "how many; left out: twice the dimension"
+    ] = None
     bare: ClassVar[str] = "design"
 
     def __post_init__(self) -> None:

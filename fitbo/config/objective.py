@@ -28,13 +28,25 @@ def _range_keys(number: type) -> dict[str, Key]:
 
 
 STEP = Key(Count, 1, "the gap between values, from low on")
+WHEN = Key(
+    Text | None, None, "the condition under which it exists: optimiser == 'sgd'; left out: always"
+)
+REAL_STEP = Key(Positive | None, None, f"{STEP.doc}; left out: any number")
 CHOICES = Key(tuple[bool | int | float | str, ...], MISSING, "text, numbers, true or false")
 PARAMETERS: dict[str, tuple[Any, dict[str, Key], str]] = {
-    "real": (Real, _range_keys(float), "a real number, low <= x <= high"),
-    "integer": (Integer, _range_keys(int) | {"step": STEP}, "a whole number, low <= n <= high"),
+    "real": (
+        Real,
+        _range_keys(float) | {"step": REAL_STEP, "when": WHEN},
+        "a real number, low <= x <= high",
+    ),
+    "integer": (
+        Integer,
+        _range_keys(int) | {"step": STEP, "when": WHEN},
+        "a whole number, low <= n <= high",
+    ),
     "categorical": (
         Categorical,
-        {"choices": CHOICES},
+        {"choices": CHOICES, "when": WHEN},
         "one of several choices, of which none is nearer to another",
     ),
 }
@@ -55,6 +67,8 @@ class Parameter:
 
     def __post_init__(self) -> None:
         check(self)
+        # What is left out is not noted: journals older than a key have none of it.
+        assign(self, options={k: v for k, v in self.options.items() if v is not None})
         choices = self.options.get("choices")
         if choices is not None and len(choices) < 2:
             raise ValueError(f"choices must be two or more, got {len(choices)}")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from fitbo import decode, problems
 from fitbo.checks import assign
@@ -22,9 +22,11 @@ from fitbo.config.objective import ObjectiveConfig, Parameter
 from fitbo.decode import ConfigError, Key, Node, Pattern, Range, Registry, check
 from fitbo.objectives.command import PROVIDED, check_placeholders
 from fitbo.space import Space
+from fitbo.study import OPTIMA
 
 NAME = Pattern(r"[A-Za-z_][A-Za-z0-9_]{0,59}", "letters, digits and _, a digit not first")
-BLACK_BOX = ("objective", "space", "constraints", "minimum")  # what a study is, wherever it runs
+# What a study is, wherever it runs.
+BLACK_BOX = ("objective", "space", "constraints", "direction", "minimum", "maximum")
 OWNERS = dict.fromkeys((*BLACK_BOX, "base"), "a black box")
 OWNERS |= dict.fromkeys(("dim", "noise_std"), "a test function")
 Dim = Annotated[int, Range(1, 1000)]
@@ -39,7 +41,11 @@ class BlackBox:
     constraints: Annotated[
         tuple[str, ...], 'what points must satisfy: ["x + y <= 1"], in parameters and arithmetic'
     ] = ()
+    direction: Annotated[
+        Literal["minimize", "maximize"], "whether low values or high ones are sought"
+    ] = "minimize"
     minimum: Annotated[float | None, "its minimum if that is known, for regret curves"] = None
+    maximum: Annotated[float | None, "the same, if it is maximised"] = None
     base: Annotated[str | None, "the directory of relative paths; left out: this file's"] = None
 
 
@@ -126,13 +132,27 @@ class ProblemConfig(BlackBox):
         except (TypeError, ArithmeticError, MemoryError) as error:
             raise ValueError(f"{family} cannot be made with these options: {error}") from None
 
+    @property
+    def optimum(self) -> float | None:
+        """The best value that there is, if that is known."""
+        optimum: float | None = getattr(self, OPTIMA[self.direction])
+        return optimum
+
     def _check_black_box(self, space: dict[str, Parameter]) -> None:
+        for direction, optimum in OPTIMA.items():
+            if direction != self.direction and getattr(self, optimum) is not None:
+                raise ValueError(f"{optimum} must be left out: the direction is {self.direction}")
         if not space:
             raise ValueError("space must not be empty")
         for name in space:
             if not NAME.admits(name):
                 raise ValueError(f"space must have names{NAME}, got {decode.shown(name)}")
         parameters = {name: parameter.build() for name, parameter in space.items()}
+        try:
+            Space(parameters)
+        except ValueError as error:
+            name, _, text = str(error).partition(": when ")
+            raise ValueError(f"space.{name}.when {text}" if text else str(error)) from None
         for i, constraint in enumerate(self.constraints):
             try:
                 Space(parameters, constraints=[constraint])

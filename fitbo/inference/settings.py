@@ -91,7 +91,7 @@ class Settings:
         backend(self.entropy)
         kernel_of(self.surrogate, self.kernel_name)
         if self.n_initial is not None:
-            whole("n_initial", self.n_initial, least=1)
+            whole("n_initial", self.n_initial, least=0)
         for name in ("n_samples", "etas", "thin", "min_burn_in", "max_burn_in"):
             whole(name, getattr(self, name), least=1)
         if self.deterministic != "auto" and not isinstance(self.deterministic, bool):

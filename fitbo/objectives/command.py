@@ -10,7 +10,9 @@ Placeholders are the parameters' names and
     {study}     the directory of the study's file
     {python}    the interpreter that runs fitbo
 
-``{{`` and ``}}`` are braces. A relative path of a program (one with a slash) starts from the
+An argument or a variable that mentions a parameter which does not exist at the point (``when``) is
+left out: ``--momentum={momentum}`` as one. ``{{`` and ``}}`` are braces. A relative path of a
+program (one with a slash) starts from the
 study's file; a bare name is looked up on the PATH.
 """
 
@@ -53,9 +55,10 @@ class CommandObjective:
             data.write_text(json.dumps(dict(point), allow_nan=False) + "\n", encoding="utf-8")
         provided = (seed, scratch, data, self.base.resolve(), sys.executable)
         known = dict(point) | dict(zip(PROVIDED, provided, strict=True))
-        command = [fill(argument, known) for argument in self.command]
+        command = [fill(text, known) for text in self.command if names_in(text) <= set(known)]
         command[0] = located(command[0], self.base)
-        env = {name: fill(text, known) for name, text in self.env.items()}
+        there = {name: text for name, text in self.env.items() if names_in(text) <= set(known)}
+        env = {name: fill(text, known) for name, text in there.items()}
         return self.value(scratch, run_program(command, scratch, env, self.timeout))
 
 
@@ -81,9 +84,14 @@ def missing(program: str, base: Path) -> str | None:
     return f"there is no file {path}"
 
 
+def names_in(text: str) -> set[str]:
+    """The names of a text's placeholders."""
+    return {match[1].strip() for match in TOKEN.finditer(text) if match[1] is not None}
+
+
 def check_placeholders(text: str, parameters: Collection[str]) -> set[str]:
     """The names that a text uses; a ValueError about an unknown one, or about a lone brace."""
-    names = {match[1].strip() for match in TOKEN.finditer(text) if match[1] is not None}
+    names = names_in(text)
     fill(text, dict.fromkeys(names))
     every = [*parameters, *PROVIDED]
     for name in sorted(names - set(every)):

@@ -24,7 +24,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Protocol
 
-LONGEST_REASON = 300
+LONGEST_REASON, LONGEST_TRACE = 300, 4000
 FULL = (errno.ENOSPC, errno.EDQUOT)
 LONGEST_CHAIN = 20  # of exceptions raised from one another
 PROBE = 1 << 12  # bytes that are written to see whether there is room
@@ -59,13 +59,17 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """A value or a reason, the other being None; ``kept`` lists the directories left behind."""
+    """A value or a reason, the other being None; ``kept`` lists the directories left behind.
+
+    ``trace`` is more than a line about a failure: the traceback, or the end of a program's stderr.
+    """
 
     value: float | None
     reason: str | None
     seconds: float
     attempts: int = 1
     kept: tuple[str, ...] = ()
+    trace: str = ""
 
 
 def evaluate(
@@ -79,7 +83,7 @@ def evaluate(
     started, kept, attempts = time.perf_counter(), list[str](), 0
     while True:
         attempts += 1
-        value, reason, folder = None, None, _fresh(Path(scratch))
+        value, reason, trace, folder = None, None, "", _fresh(Path(scratch))
         kept.append(str(folder))
         try:
             value = returned(lambda folder=folder: objective(point, seed, folder))  # type: ignore[misc]
@@ -93,11 +97,21 @@ def evaluate(
                 for each in kept:
                     shutil.rmtree(each, ignore_errors=True)
                 raise
-            _keep_traceback(error, folder)
+            trace = _keep_traceback(error, folder)
         if not folder.exists():
             kept.pop()
         if value is not None or attempts > objective.retries or ending.is_set():
-            return Outcome(value, reason, time.perf_counter() - started, attempts, tuple(kept))
+            spent = time.perf_counter() - started
+            return Outcome(value, reason, spent, attempts, tuple(kept), trace)
+
+
+def traced(error: BaseException, stderr: Path | None = None) -> str:
+    """The traceback of what a function raised; of ``Failed`` what the program wrote to stderr."""
+    if not isinstance(error, Failed):
+        return _safely(lambda: "".join(traceback.format_exception(error)))
+    if stderr is None or not stderr.is_file():
+        return ""
+    return stderr.read_bytes()[-LONGEST_TRACE:].decode("utf-8", "replace")
 
 
 def returned(function: Callable[[], Any]) -> float:
@@ -166,18 +180,16 @@ def _check_machine(error: BaseException, reason: str, folder: Path) -> None:
     check_room(folder)
 
 
-def _keep_traceback(error: BaseException, folder: Path) -> None:
-    """Write it to a new file, as the function may have made anything of that name."""
+def _keep_traceback(error: BaseException, folder: Path) -> str:
+    """Its text, written to a new file too, as the function may have made anything of that name."""
+    trace = ""
     with suppress(OSError):
+        trace = traced(error, folder / "stderr")
         if not isinstance(error, Failed):  # whose text says everything
             with (folder / "traceback.txt").open("x", encoding="utf-8", errors="replace") as file:
-                file.write(trace_of(error))
+                file.write(trace)
         folder.rmdir()  # if it is empty
-
-
-def trace_of(error: BaseException) -> str:
-    """The traceback of whatever a user's code has raised."""
-    return _safely(lambda: "".join(traceback.format_exception(error)))
+    return trace
 
 
 def number(value: Any) -> float:

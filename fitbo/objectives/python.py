@@ -36,7 +36,7 @@ from fitbo.objectives.outcome import (
     machine,
     number,
     returned,
-    trace_of,
+    traced,
 )
 from fitbo.objectives.process import run_program
 
@@ -114,7 +114,7 @@ def run_task(scratch: str, descriptor: str) -> None:
         result = {"value": call(**task, scratch=folder)}
     except BaseException as error:  # noqa: BLE001 (whatever the function raises is a reason)
         result = {"reason": failure(error), "errno": getattr(error, "errno", None)}
-        sys.stderr.write(trace_of(error))
+        sys.stderr.write(traced(error))
     os.write(int(descriptor), json.dumps(result).encode() + b"\n")
 
 

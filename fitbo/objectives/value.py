@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+from fitbo.checks import nearest
 from fitbo.decode import Pattern, check
 from fitbo.objectives.outcome import Failed, check_room, clip, number
 from fitbo.objectives.process import last_line, tail
@@ -101,9 +102,17 @@ def _entry(text: str, key: str | None, where: str) -> float:
         whole = isinstance(data, dict) and key in data
         for step in [key] if whole else key.split("."):
             if not (isinstance(data, dict) and step in data):
-                raise Failed(f"the JSON of {where} has no key {key!r}")
+                raise Failed(_absent(data, step, f"the JSON of {where} has no key {key!r}"))
             data = data[step]
     return number(data)
+
+
+def _absent(data: object, key: str, what: str) -> str:
+    """That a key is not there, and which are."""
+    if not isinstance(data, dict):
+        return f"{what}: {key!r} would be in {clip(repr(data), 60)}"
+    there = ", ".join(repr(each) for each in data) or "none"
+    return clip(f"{what}{nearest(key, list(data))}; its keys are {there}")
 
 
 def _match(pattern: str, text: str, where: str) -> float:

@@ -7,6 +7,7 @@
     {"event": "forgotten", "id": 7}        no longer waited for; or, if told before, withdrawn
     {"event": "corrected", "id": 7, "point": {...}, "value": 0.24, "was": 0.42}
     {"event": "corrected", "id": 7, "point": {...}, "reason": "leaked", "was": 0.42}
+    {"event": "objective", "objective": {...}}    corrected before it had given any value
     {"event": "stopped", "reason": "the budget of 60 evaluations is spent", ...}
 
 ``fitted: n`` says that the posterior given n values was computed just before that line, and

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import platform
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
@@ -44,6 +44,7 @@ from fitbo.records.journal import (
 from fitbo.study import Study
 
 PARTS = ("mcmc", "search", "entropy", "recommend")  # of the seconds that a suggestion takes
+Build = Callable[[StudyConfig], Study]
 VERSIONED = ("numpy", "scipy", "emcee")  # what decides the numbers
 
 
@@ -56,6 +57,7 @@ class Notebook:
     rows: list[dict[str, Any]] = field(default_factory=list)
     writer: Writer | None = None
     _cold: bool = False  # whether the fits of the journal are still to be made
+    build: Build = build_study
 
     def __post_init__(self) -> None:
         self.entries = entries_of(self.rows)
@@ -82,13 +84,19 @@ class Notebook:
         known = [entry for entry in self.entries.values() if entry.order >= 0]
         return sorted(known, key=lambda entry: entry.order)
 
+    @property
+    def best(self) -> Entry | None:
+        """The first of the best values told."""
+        told = [entry for entry in self.outcomes if entry.value is not None]
+        return min(told, key=lambda entry: self.study.sign * (entry.value or 0.0), default=None)
+
     def pending(self) -> list[Entry]:
         return [entry for entry in self.entries.values() if entry.state == "pending"]
 
     def warm(self) -> Study:
         """The study with the fits of its journal made, as asking and recommending need it."""
         if self._cold and self.config is not None:
-            self.study = replay(self.config, self.rows)
+            self.study = replay(self.config, self.rows, build=self.build)
             self._cold = False
         return self.study
 
@@ -140,13 +148,13 @@ class Notebook:
         # other values the study would continue from those.
         state_path(self.config.journal).unlink(missing_ok=True)
         self.append(row | {"was": entry.reason if entry.value is None else entry.value})
-        self.study = replay(self.config, self.rows, fits=False)
+        self.study = replay(self.config, self.rows, fits=False, build=self.build)
         self._cold = False
 
     def entry_of(self, point: Mapping[str, Any], source: str) -> Entry:
         """The pending entry of a point, or a new one if it was never asked for."""
         self.study.space.check(self.x(point))
-        wanted = {name: point[name] for name in self.study.space.names}
+        wanted = {name: point[name] for name in self.study.space.names if name in point}
         same = (entry for entry in self.pending() if entry.point == wanted)
         return next(same, None) or self._new_entry(wanted, source)
 
@@ -199,17 +207,21 @@ class Notebook:
 
 
 @contextmanager
-def open_notebook(config: StudyConfig, **lock: Any) -> Iterator[Notebook]:
+def open_notebook(
+    config: StudyConfig, build: Build = build_study, **lock: Any
+) -> Iterator[Notebook]:
     """The study's notebook, locked for writing and made if need be.
 
     ``Busy`` if another process writes it, ``ConfigChanged`` if it belongs to another study.
-    ``lock`` says how long to wait for others, as in ``Writer``.
+    ``lock`` says how long to wait for others, as in ``Writer``; ``build`` makes the study.
     """
     with Writer(config.journal, **lock) as writer:
         if writer.journal is None:
             state_path(config.journal).unlink(missing_ok=True)  # of a journal since removed
             writer.append(header(config))
-        yield _replayed(config, writer.journal, writer)
+        notebook = _replayed(config, writer.journal, writer, build)
+        _correct_objective(notebook, writer.journal)
+        yield notebook
 
 
 def read_notebook(config: StudyConfig) -> Notebook:
@@ -223,14 +235,17 @@ def notebook_of(journal: Journal, path: Path) -> Notebook:
 
 
 def _replayed(
-    config: StudyConfig, journal: Journal | None, writer: Writer | None = None
+    config: StudyConfig,
+    journal: Journal | None,
+    writer: Writer | None = None,
+    build: Build = build_study,
 ) -> Notebook:
     if journal is not None:
         check_same(journal, config)
         _check_points(journal, config)
     rows = events.once(journal.rows) if journal is not None else []
-    study = replay(config, rows, fits=False)
-    return Notebook(study, config, rows, writer, _cold=True)
+    study = replay(config, rows, fits=False, build=build)
+    return Notebook(study, config, rows, writer, _cold=True, build=build)
 
 
 def _check_points(journal: Journal, config: StudyConfig) -> None:
@@ -255,7 +270,7 @@ def _check_points(journal: Journal, config: StudyConfig) -> None:
 
 def config_of(journal: Journal, path: Path) -> StudyConfig:
     """The study to which a journal belongs; ``path`` is where it lies."""
-    study = journal.header.get("study")
+    study = study_of(journal)
     if not isinstance(study, dict) or not {"problem", "method", "seed", "initial"} <= set(study):
         raise ValueError(f"{path} must be the journal of a study, and its header describes none")
     problem = {key: value for key, value in study["problem"].items() if value is not None}
@@ -272,9 +287,11 @@ def config_of(journal: Journal, path: Path) -> StudyConfig:
     return from_dict({**data, "output": str(where.parent)}, str(path)).studies()[0]
 
 
-def replay(config: StudyConfig, rows: Sequence[Row], fits: bool = True) -> Study:
+def replay(
+    config: StudyConfig, rows: Sequence[Row], fits: bool = True, build: Build = build_study
+) -> Study:
     """The study as it was after these rows."""
-    study = build_study(config)
+    study = build(config)
     x_of = Notebook(study).x
     right = events.amended(rows)
     marked = [row.get("moved", row["fitted"]) for row in right if "fitted" in row]
@@ -319,8 +336,11 @@ def check_same(journal: Journal, config: StudyConfig) -> None:
     path = config.journal
     if not isinstance(journal.header.get("study"), dict):
         raise ConfigChanged(f"{path} is not the journal of a study: give this one another name")
-    old, new = (_lasting(each["study"]) for each in (journal.header, header(config)))
+    old, new = (_lasting(each) for each in (study_of(journal), header(config)["study"]))
     changed = [line.removeprefix("problem.") for line in differences(old, new)]
+    if not any(row.get("event") == "told" for row in journal.rows):
+        # What was evaluated is only known to fail: its correction is no other study.
+        changed = [line for line in changed if not line.startswith("objective")]
     order, now = (", ".join(each["problem"].get("space") or ()) for each in (old, new))
     if not changed and order != now:  # which coordinate belongs to which parameter
         changed = [f"space: was in the order {order}, is {now}"]
@@ -331,6 +351,29 @@ def check_same(journal: Journal, config: StudyConfig) -> None:
             f"campaign another name or output, or move its results away; to keep its evaluations, "
             f"fitbo export {folder} old.csv and fitbo import that into the renamed study"
         )
+
+
+def study_of(journal: Journal) -> Any:
+    """What a journal's header says about its study, with the objective as it was corrected last."""
+    study = journal.header.get("study")
+    corrected = [row for row in journal.rows if row.get("event") == "objective"]
+    if not corrected or not isinstance(study, dict):
+        return study
+    return {**study, "problem": {**study["problem"], "objective": corrected[-1]["objective"]}}
+
+
+def _correct_objective(notebook: Notebook, journal: Journal | None) -> None:
+    """Note another objective than the journal's; what the old one failed at is forgotten."""
+    if journal is None or notebook.config is None or not notebook.config.problem.black_box:
+        return
+    was, now = study_of(journal)["problem"], notebook.config.described()["problem"]
+    if not differences(was.get("objective"), now.get("objective")):
+        return
+    if any(row.get("event") == "told" for row in journal.rows):
+        return
+    notebook.append({"event": "objective", "objective": now["objective"]})
+    for entry in notebook.outcomes:
+        notebook.forget(entry)
 
 
 def _lasting(study: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,13 +53,15 @@ def parse_point(space: Space, texts: Mapping[str, str]) -> Point:
         if name not in space.names:
             hint = nearest(name, space.names) or f"; expected {', '.join(space.names)}"
             raise ValueError(f"there is no parameter {shown(name)}{hint}")
-    absent = [name for name in space.names if name not in texts]
+    pairs = list(zip(space.names, space.parameters, strict=True))
+    absent = [name for name, p in pairs if name not in texts and p.when is None]
     if absent:
         raise ValueError(f"the point must have a value for {', '.join(absent)}")
-    pairs = zip(space.names, space.parameters, strict=True)
-    point = {name: _parsed(name, parameter, texts[name].strip()) for name, parameter in pairs}
+    # An empty cell is how a table has a parameter that does not exist there.
+    given = [(n, p) for n, p in pairs if p.when is None or texts.get(n, "").strip()]
+    point = {name: _parsed(name, parameter, texts[name].strip()) for name, parameter in given}
     space.check(point)
-    return point
+    return space.plain_values(point)
 
 
 def parse_value(text: str) -> float:
@@ -115,7 +117,7 @@ def take_in(notebook: Notebook, lines: Iterable[Line]) -> tuple[int, int]:
     """
 
     def key(point: Mapping[str, Any], value: float | None) -> tuple[Any, ...]:
-        return (*(str(point[name]) for name in notebook.study.space.names), value)
+        return (*(str(point.get(name)) for name in notebook.study.space.names), value)
 
     known: dict[tuple[Any, ...], list[int]] = {}
     for row in notebook.rows:
@@ -202,8 +204,10 @@ def _float(name: str, text: str) -> float:
 
 def _columns(cells: Sequence[str], space: Space, where: str) -> list[str]:
     columns, wanted = [cell.strip() for cell in cells], [*map(column_of, space.names), "value"]
+    pairs = zip(space.names, space.parameters, strict=True)
+    may_lack = {column_of(name) for name, p in pairs if p.when is not None}
     for name in wanted:
-        if name not in columns:
+        if name not in columns and name not in may_lack:
             every = ", ".join(wanted)
             raise ValueError(f"{where}: the header must name {every}; {name} is missing")
     for i, name in enumerate(columns):
@@ -215,7 +219,8 @@ def _columns(cells: Sequence[str], space: Space, where: str) -> list[str]:
 
 
 def _line(cells: Mapping[str, str], space: Space) -> Line:
-    point = parse_point(space, {name: cells[column_of(name)] for name in space.names})
+    named = {name: column_of(name) for name in space.names}
+    point = parse_point(space, {name: cells[c] for name, c in named.items() if c in cells})
     text, reason = cells["value"].strip(), clip(cells.get("reason", ""))
     if text:
         return Line(point, parse_value(text))

@@ -136,7 +136,8 @@ def _table(
         line.append(Cell(whole, float(row.complete)))
         for field in fields:
             low, median, high = getattr(row, field)
-            best = min(getattr(r, field)[1] for r in rows if r.problem == row.problem)
+            order = min if field != "best" or row.sign > 0 else max
+            best = order(getattr(r, field)[1] for r in rows if r.problem == row.problem)
             first = math.isfinite(median) and median == best
             line.append(Cell(_measure(field, median), median, strong=first))
             line.append(Cell(f"{_measure(field, low, 1)} … {_measure(field, high, 1)}", low))
@@ -176,7 +177,7 @@ def _notes(runs: Sequence[Run]) -> list[str]:
         if gap < -1e-9 * max(1.0, abs(run.minimum)):
             worst[run.problem] = min(worst.get(run.problem, 0.0), gap)
     return notes + [
-        f"{problem}: a value {-gap:.2g} below the stated minimum was seen; that minimum is wrong."
+        f"{problem}: a value {-gap:.2g} beyond the stated optimum was seen; that optimum is wrong."
         for problem, gap in worst.items()
     ]
 

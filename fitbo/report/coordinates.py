@@ -15,7 +15,7 @@ from fitbo.mixture import Array
 from fitbo.records.events import Entry
 from fitbo.report import drawing
 from fitbo.report.drawing import COLOURS, INK, MUTED, Style, looks, shorten
-from fitbo.space import Categorical, Integer, Parameter, Space
+from fitbo.space import Categorical, Parameter, Space
 
 # From the best values to the worst; dark to light, so that it also reads in grey.
 SHADES = ["#08306b", "#0072B2", "#5aa9d6", "#c9d6df", "#e3e6ea"]
@@ -27,14 +27,20 @@ BOX = {"boxstyle": "round,pad=0.12", "fc": "white", "ec": "none", "alpha": 0.8}
 
 
 @looks
-def parallel_figure(name: str, space: Space, outcomes: Sequence[Entry]) -> Figure | None:
-    """Each point as a line through the axes of the parameters, the best darkest and in front."""
-    told = sorted([e for e in outcomes if e.value is not None], key=lambda e: -(e.value or 0.0))
+def parallel_figure(
+    name: str, space: Space, outcomes: Sequence[Entry], sign: float = 1.0
+) -> Figure | None:
+    """Each point as a line through the axes of the parameters, the best darkest and in front.
+
+    With ``sign`` -1 the best is the highest.
+    """
+    told = [e for e in outcomes if e.value is not None]
+    told.sort(key=lambda e: -sign * (e.value or 0.0))
     if len(told) < 2 or len(space.parameters) < 2:
         return None
     failed = [e for e in outcomes if e.state == "failed"]
     pairs = list(zip(space.names, space.parameters, strict=True))
-    values = np.array([float(e.value or 0.0) for e in told])
+    values = sign * np.array([float(e.value or 0.0) for e in told])
     rank = np.argsort(np.argsort(values, kind="stable"), kind="stable") / max(1, len(values) - 1)
     figure = drawing.blank(4.3, max(9.6, 1.1 * len(pairs)))
     axes = figure.subplots()
@@ -42,7 +48,9 @@ def parallel_figure(name: str, space: Space, outcomes: Sequence[Entry]) -> Figur
     axes.spines[:].set_visible(False)
 
     def lines(entries: Sequence[Entry], **look: Any) -> None:
-        heights = [np.array([_height(p, e.point[label]) for label, p in pairs]) for e in entries]
+        heights = [
+            np.array([_height(p, e.point.get(label)) for label, p in pairs]) for e in entries
+        ]
         axes.add_collection(LineCollection([_smooth(each) for each in heights], **look))
 
     lines(failed, **FAILED, zorder=2)
@@ -60,7 +68,7 @@ def parallel_figure(name: str, space: Space, outcomes: Sequence[Entry]) -> Figur
     bar = figure.colorbar(colours, ax=axes, fraction=0.025, pad=0.01, aspect=30)
     bar.outline.set_visible(False)
     places = [0.0, 0.25, 0.5, 0.75, 1.0]
-    bar.set_ticks(places, labels=[f"{v:.3g}" for v in np.quantile(values, places)])
+    bar.set_ticks(places, labels=[f"{v:.3g}" for v in sign * np.quantile(values, places)])
     bar.ax.invert_yaxis()
     bar.set_label("value (by rank)", fontsize=8.5)
     dashed = ", failures dashed" if failed else ""
@@ -69,7 +77,9 @@ def parallel_figure(name: str, space: Space, outcomes: Sequence[Entry]) -> Figur
 
 
 def _height(parameter: Parameter, value: Any) -> float:
-    """Where a value is on its axis, from 0 to 1."""
+    """Where a value is on its axis, from 0 to 1; NaN of one that does not exist."""
+    if value is None and not (isinstance(parameter, Categorical) and None in parameter.choices):
+        return float("nan")
     if isinstance(parameter, Categorical):
         return parameter.choices.index(value) / max(1, len(parameter.choices) - 1)
     return float(parameter.encode(value)[0])
@@ -79,9 +89,8 @@ def _ticks(parameter: Parameter) -> list[tuple[float, str]]:
     if isinstance(parameter, Categorical):
         every = -(-parameter.size // MOST_TICKS)  # as many as can be read
         return [(_height(parameter, c), str(c)) for c in parameter.choices[::every]]
-    last = parameter.last if isinstance(parameter, Integer) else parameter.high
     middle = parameter.decode(np.array([[0.5]]))[0]
-    low, between, high = f"{parameter.low:.4g}", f"{middle:.3g}", f"{last:.4g}"
+    low, between, high = f"{parameter.low:.4g}", f"{middle:.3g}", f"{parameter.last:.4g}"
     inner = [] if between in (low, high) else [(_height(parameter, middle.item()), between)]
     return [(0.0, low), *inner, (1.0, high)]
 

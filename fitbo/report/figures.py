@@ -52,8 +52,8 @@ def best_figure(problem: str, methods: Methods, style: Mapping[str, Style]) -> F
     axes.set_ylabel("value")
     # A range that shows where the curves end: the first tenth of each may lie beyond.
     bands = [curve(runs, "best") for runs in methods.values()]
-    lows = np.concatenate([band.low for band in bands])
-    highs = np.concatenate([band.high[len(band.high) // 10 :] for band in bands])
+    late = [(band.low[len(band.n) // 10 :], band.high[len(band.n) // 10 :]) for band in bands]
+    lows, highs = (np.concatenate(ends) for ends in zip(*late, strict=True))
     low = float(min(lows[np.isfinite(lows)], default=0.0))
     high = float(max(highs[np.isfinite(highs)], default=1.0))
     axes.set_ylim(*drawing.roomy(*drawing.apart(low, high), 0.06))
@@ -155,7 +155,7 @@ def eta_figure(problem: str, methods: Methods, style: Mapping[str, Style]) -> Fi
     for column in grid.T:
         [axes for axes in column if axes.get_visible()][-1].tick_params(labelbottom=True)
     figure.supxlabel("evaluations", fontsize=9.5)
-    reference = "dashed: the true minimum" if known else "black: the best value so far"
+    reference = "dashed: the true optimum" if known else "black: the best value so far"
     drawing.title_line(figure, problem, f"posterior of η (median, 50%, 90%); {reference}")
     return figure
 

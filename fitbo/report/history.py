@@ -3,14 +3,15 @@
 ==============  =========  ====================================================================
 symbol          shape      meaning
 ==============  =========  ====================================================================
-``best``        (n,)       lowest value so far, noise-free where it is known; inf before any
+``best``        (n,)       best value so far, noise-free where it is known; inf before any
 ``simple``      (n,)       best - minimum; NaN where the minimum is unknown
 ``immediate``   (n,)       |f(recommended x) - minimum| after each evaluation; NaN where unknown
 ``seconds``     (n,)       of MCMC and search for one suggestion; NaN in the initial design
 ``eta``         (n, 5)     posterior quantiles 5, 25, 50, 75, 95% of eta; NaN where none
 ==============  =========  ====================================================================
 
-Before the first recommendation the point of the lowest value told counts as recommended. After an
+If a function is maximised, ``minimum`` is its maximum, and regrets are how far below it one is.
+Before the first recommendation the point of the best value told counts as recommended. After an
 evaluation without a recommendation, such as a failed one, the one before it still holds.
 """
 
@@ -27,7 +28,7 @@ from fitbo.mixture import Array
 from fitbo.records.archive import journals
 from fitbo.records.events import ETA_QUANTILES, OUTCOMES, Row, amended, once
 from fitbo.records.journal import parsed
-from fitbo.study import bounded
+from fitbo.study import OPTIMA, SIGNS, bounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +41,7 @@ class Run:
     seed: int
     budget: int
     initial: int
+    sign: float  # -1 if the function is maximised
     minimum: float
     best: Array
     immediate: Array
@@ -54,7 +56,7 @@ class Run:
 
     @property
     def simple(self) -> Array:
-        return self.best - self.minimum
+        return self.sign * (self.best - self.minimum)
 
     @property
     def complete(self) -> bool:
@@ -141,8 +143,10 @@ def _run(path: Path, data: bytes, minima: Mapping[str, float]) -> Run:
         study, rows = journal.header["study"], amended(once(journal.rows))
         label = str(study["problem"].get("label") or path.parent.name)
         initial = int(study["initial"]["n"] or 0)
-        minimum = _number(minima.get(label, study["problem"].get("minimum")))
-        walked = _walk(rows)
+        direction = study["problem"].get("direction", "minimize")
+        optimum = study["problem"].get(OPTIMA[direction])
+        minimum, sign = _number(minima.get(label, optimum)), SIGNS[direction]
+        walked = _walk(rows, sign)
         best, recommended, seconds = walked[:, :3].T
         budgets = [journal.header.get("budget"), len(best), *(row.get("budget") for row in rows)]
         return Run(
@@ -152,6 +156,7 @@ def _run(path: Path, data: bytes, minima: Mapping[str, float]) -> Run:
             seed=int(study["seed"]),
             budget=max(int(budget) for budget in budgets if budget is not None),
             initial=initial,
+            sign=sign,
             minimum=minimum,
             best=best,
             immediate=abs(recommended - minimum),
@@ -168,25 +173,25 @@ def _run(path: Path, data: bytes, minima: Mapping[str, float]) -> Run:
         ) from error
 
 
-def _walk(rows: Sequence[Row]) -> Array:
-    """After each outcome the lowest f so far, f of what is recommended, seconds, eta: (n, 8)."""
+def _walk(rows: Sequence[Row], sign: float) -> Array:
+    """After each outcome the best f so far, f of what is recommended, seconds, eta: (n, 8)."""
     asked = {row["id"]: row for row in rows if row.get("event") == "asked"}
     steps: list[list[float]] = []
-    lowest, lowest_y, f_of_lowest = np.inf, np.inf, np.inf
+    best = best_y = f_of_best = sign * np.inf
     tracked = modelled = False
     for row in rows:
         if row.get("event") in OUTCOMES:
             y = float(bounded(_number(row.get("value"))))  # as large as it is in the model
             f = _number(row.get("f"), y)
             tracked = tracked or row.get("f") is not None
-            lowest = min(lowest, f) if f == f else lowest
-            if y < lowest_y:
-                lowest_y, f_of_lowest = y, f
+            best = f if sign * f < sign * best else best
+            if sign * y < sign * best_y:
+                best_y, f_of_best = y, f
             spent = asked.get(row["id"], {}).get("suggestion_seconds") or {}
             seconds = sum(_number(spent.get(part), 0.0) for part in ("mcmc", "search"))
-            found = steps[-1][1] if modelled else f_of_lowest
+            found = steps[-1][1] if modelled else f_of_best
             unknown = [np.nan] * len(ETA_QUANTILES)
-            steps.append([lowest, found, seconds if spent else np.nan, *unknown])
+            steps.append([best, found, seconds if spent else np.nan, *unknown])
         if steps and row.get("eta") is not None:
             steps[-1][3:] = [_number(q) for q in row["eta"]]
         if steps and (row.get("recommended") or {}).get("f") is not None:

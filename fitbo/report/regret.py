@@ -54,6 +54,7 @@ class Summary:
     best: Band
     success: float  # share of runs whose last immediate regret is at most SUCCESS
     seconds: float  # mean over the suggestions of all runs; NaN if there is none
+    sign: float = 1.0  # -1 if the function is maximised
 
 
 def known_minimum(runs: Sequence[Run]) -> bool:
@@ -141,6 +142,7 @@ def _summary(problem: str, method: str, runs: Sequence[Run]) -> Summary:
         _band(quantiles([run.best[-1] for run in runs])),
         float(np.mean(final <= SUCCESS * (1 + 1e-9))) if known_minimum(runs) else float("nan"),
         float(np.mean(seconds)) if len(seconds) else float("nan"),
+        runs[0].sign,
     )
 
 

@@ -19,12 +19,13 @@ from fitbo.mixture import Array, Mixture
 from fitbo.records.events import Entry, Point
 from fitbo.report import drawing
 from fitbo.report.drawing import COLOURS, INK, MUTED, looks, shorten
-from fitbo.space import Categorical, Integer, Parameter, Real
+from fitbo.space import Categorical, Integer, Parameter
 from fitbo.study import Study, bounded
 
 BLUE, RED, GREEN = COLOURS[:3]
 GRID, COARSE, BACKGROUND = 101, 33, 96  # points along a slice, along a dependence, averaged over
 MOST_PANELS = 24
+Band = Callable[[Mixture, int], tuple[Array, Array, Array]]
 BAND = 1.645  # standard deviations: 90% of a normal distribution
 
 
@@ -46,29 +47,36 @@ class Line(NamedTuple):
 
 
 @looks
-def progress_figure(name: str, outcomes: Sequence[Entry], n_initial: int) -> Figure:
-    """Values against evaluations, failures at the foot, and the lowest value so far."""
+def progress_figure(
+    name: str, outcomes: Sequence[Entry], n_initial: int, sign: float = 1.0
+) -> Figure:
+    """Values against evaluations, failures at the foot, and the best value so far.
+
+    With ``sign`` -1 the best is the highest.
+    """
     figure = drawing.blank(3.6)
     axes = figure.subplots()
     n = np.arange(1, len(outcomes) + 1)
     y = np.array([np.nan if e.value is None else e.value for e in outcomes])
     known = np.isfinite(y)
-    low, high = _limits(y[known])
-    inside, above = known & (y <= high), known & (y > high)
+    best, worst = sign * np.array(_limits(sign * y[known]))
+    inside, beyond = known & (sign * (y - worst) <= 0), known & (sign * (y - worst) > 0)
+    arrow = "^" if sign > 0 else "v"
     foot = axes.get_xaxis_transform()
     axes.plot(n[inside], y[inside], "o", ms=4.2, color=MUTED, alpha=0.55, mec="none")
-    beyond = np.full(above.sum(), high)
-    axes.plot(n[above], beyond, "^", ms=4.6, color=MUTED, alpha=0.55, mec="none")
-    axes.step(n, np.fmin.accumulate(y), where="post", color=BLUE, lw=2.0)
+    edge = np.full(beyond.sum(), worst)
+    axes.plot(n[beyond], edge, arrow, ms=4.6, color=MUTED, alpha=0.55, mec="none")
+    axes.step(n, sign * np.fmin.accumulate(sign * y), where="post", color=BLUE, lw=2.0)
     failed = np.full((~known).sum(), 0.03)
     axes.plot(n[~known], failed, "x", ms=5, mew=1.4, color=RED, transform=foot)
     if known.any():
-        i = int(np.nanargmin(y))
+        i = int(np.nanargmin(sign * y))
         axes.plot(n[i], y[i], "o", ms=7.5, mfc="white", mec=BLUE, mew=2.0, zorder=5)
-        axes.set_ylim(low - 0.12 * (high - low), high + 0.08 * (high - low))
+        span = worst - best
+        axes.set_ylim(*sorted([best - 0.12 * span, worst + 0.08 * span]))
     axes.set_xlim(0.5, len(n) + 0.5)
     shown = [("best so far", BLUE, "-", ""), ("value", MUTED, "none", "o")]
-    shown += [("beyond the axis", MUTED, "none", "^")] if above.any() else []
+    shown += [("beyond the axis", MUTED, "none", arrow)] if beyond.any() else []
     shown += [("failed", RED, "none", "x")] if len(failed) else []
     for label, colour, line, marker in shown:
         axes.plot([], [], color=colour, ls=line, marker=marker, label=label, lw=2, ms=5)
@@ -82,11 +90,11 @@ def progress_figure(name: str, outcomes: Sequence[Entry], n_initial: int) -> Fig
 def slice_figure(name: str, study: Study, told: Sequence[Point], point: Point) -> Figure:
     """The posterior of f along each parameter, the others as in ``point``: mean and 90% band."""
 
-    def band(f: Mixture) -> tuple[Array, Array, Array]:
+    def band(f: Mixture, _: int) -> tuple[Array, Array, Array]:
         half = BAND * np.sqrt(f.variance)
         return f.mean, f.mean - half, f.mean + half
 
-    lines = _along(study, study.space.check(list(point.values()))[None], GRID, band)
+    lines = _along(study, study.space.check(point)[None], GRID, band)
     return _panels(name, "slices through the recommended point", lines, study, told, BLUE, point)
 
 
@@ -102,8 +110,8 @@ def dependence_figure(
     good = V[space.feasible(V)][:BACKGROUND]
     behind = good if len(good) else V[:BACKGROUND]
 
-    def band(f: Mixture) -> tuple[Array, Array, Array]:
-        curves = f.means.reshape(-1, len(behind), f.means.shape[-1]).mean(1)  # (k, M)
+    def band(f: Mixture, points: int) -> tuple[Array, Array, Array]:
+        curves = f.means.reshape(-1, points, f.means.shape[-1]).mean(1)  # (k, M)
         low, high = np.quantile(curves, [0.05, 0.95], axis=1)
         return curves.mean(1), low, high
 
@@ -111,12 +119,10 @@ def dependence_figure(
     return _panels(name, "partial dependence", lines, study, told, GREEN)
 
 
-def _along(
-    study: Study, behind: Array, most: int, band: Callable[[Mixture], tuple[Array, Array, Array]]
-) -> list[Line]:
+def _along(study: Study, behind: Array, most: int, band: Band) -> list[Line]:
     """A curve for each parameter, from the posterior at points ``behind`` (b, dim) with its values.
 
-    The posterior is at (k b, dim) points for k values; ``band`` makes a curve (k,) of it.
+    The posterior is at (k b, dim) points for k values; ``band`` makes a curve (k,) of it and of b.
     """
     fit, space, lines = study.fit(), study.space, []
     for name, parameter, columns in zip(
@@ -124,14 +130,19 @@ def _along(
     ):
         if isinstance(parameter, Categorical):
             codes = parameter.codes[_shown(parameter, name, study, behind[0, columns], most)]
-        elif isinstance(parameter, Real) or parameter.size > most:
+        elif parameter.continuous or parameter.size > most:
             codes = np.unique(parameter.snap(np.linspace(0.0, 1.0, most)[:, None]), axis=0)
         else:
             codes = parameter.codes
-        U = np.repeat(behind[None], len(codes), axis=0)
+        there = behind[space.active(behind)[:, space.names.index(name)]]
+        if not len(there):  # a parameter that exists at none of them
+            continue
+        U = np.repeat(there[None], len(codes), axis=0)
         U[:, :, columns] = codes[:, None, :]
-        predicted = fit.scale.restore(fit.surrogate.predict(U.reshape(-1, space.dim)))
-        lines.append(Line(name, parameter, parameter.decode(codes), *band(predicted)))
+        U = space.settle(U.reshape(-1, space.dim))
+        model = fit.scale.restore(fit.surrogate.predict(U))
+        predicted = Mixture(study.sign * model.means, model.variances, model.weights)
+        lines.append(Line(name, parameter, parameter.decode(codes), *band(predicted, len(there))))
     return lines
 
 
@@ -159,7 +170,8 @@ def _panels(
     figure, panels = drawing.grid(len(lines), 0.45, 2.35)
     for axes, line in zip(panels.flat, lines, strict=False):
         _draw_line(axes, line, colour)
-        x = [line.place(each[line.name]) for each in told]  # as ticks at the foot
+        seen = [each[line.name] for each in told if line.name in each]
+        x = [line.place(value) for value in seen]  # as ticks at the foot
         foot = {"ms": 5, "mew": 0.8, "transform": axes.get_xaxis_transform()}
         axes.plot(x, np.full(len(x), 0.022), "|", color=MUTED, alpha=0.5, **foot)
         if point is not None:

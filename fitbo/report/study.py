@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from html import escape
 from typing import Any
@@ -16,11 +15,12 @@ from fitbo.report.campaign import made_with
 from fitbo.report.history import Run
 from fitbo.report.page import Cell
 from fitbo.runs.standing import Summary, summarise
+from fitbo.screen import digits, measured
 from fitbo.space import Categorical
 from fitbo.study import bounded
 
 CAPTIONS = {
-    "progress": "Every value by its evaluation, and the lowest so far; the ring is the best. "
+    "progress": "Every value by its evaluation, and the best so far; the ring is the best. "
     "The grey strip is the initial design.",
     "slices": "The posterior along each parameter with the others at the recommended point, which "
     "the dashed lines mark: mean of f and the band that holds 90% of it.",
@@ -28,8 +28,8 @@ CAPTIONS = {
     "The band holds 90% of the hyperparameter samples' own curves.",
     "parallel": "Each evaluation as a line through the parameters' axes, the best darkest and in "
     "front; colours follow the rank.",
-    "eta": "The posterior of η, the lower bound of the model's warp: its median, 50% and 90% "
-    "bands, against the lowest value told.",
+    "eta": "The posterior of η, the bound of the model's warp on the side of the best: its median, "
+    "50% and 90% bands, against the best value told.",
 }
 BACKGROUND_SEED = 0  # of the points that a dependence is averaged over
 
@@ -72,13 +72,13 @@ def _figures(
         for entry in notebook.outcomes
     ]
     shown: dict[str, Figure | None] = {}
-    shown["progress"] = slices.progress_figure(title, outcomes, study.n_initial)
+    shown["progress"] = slices.progress_figure(title, outcomes, study.n_initial, study.sign)
     if summary.recommended is not None:
         rng = np.random.default_rng(BACKGROUND_SEED)
         told = [entry.point for entry in outcomes if entry.state == "told"]
         shown["slices"] = slices.slice_figure(title, study, told, summary.recommended.point)
         shown["dependence"] = slices.dependence_figure(title, study, told, rng)
-    shown["parallel"] = coordinates.parallel_figure(title, study.space, outcomes)
+    shown["parallel"] = coordinates.parallel_figure(title, study.space, outcomes, study.sign)
     (style,) = drawing.styles([run.method])
     shown["eta"] = figures.eta_figure(title, {run.method: [run]}, {run.method: style})
     return shown
@@ -90,10 +90,10 @@ def _summary(notebook: Notebook, summary: Summary) -> str:
     columns: dict[str, list[Any]] = {}
     names = notebook.study.space.names
     if best is not None:
-        columns["best observed"] = [best.value, *(best.point[name] for name in names)]
+        columns["best observed"] = [best.value, *(best.point.get(name) for name in names)]
     if found is not None:
-        predicted = f"{_text(found.mean)} ± {found.deviation:.2g}"
-        columns["recommended"] = [predicted, *(found.point[name] for name in names)]
+        predicted = measured(found.mean, found.deviation)
+        columns["recommended"] = [predicted, *(found.point.get(name) for name in names)]
     rows = [
         [Cell(name, strong=True), *(Cell(_text(value)) for value in values)]
         for name, *values in zip(("value", *names), *columns.values(), strict=True)
@@ -107,12 +107,14 @@ def _table(notebook: Notebook) -> str:
     numeric = [not isinstance(parameter, Categorical) for parameter in space.parameters]
     columns = [("id", True), *zip(space.names, numeric, strict=True)]
     columns += [("value", True), ("seconds", True), ("outcome", False)]
-    lowest = min([entry.value for entry in entries if entry.value is not None], default=math.nan)
+    best = notebook.best
     rows = []
     for entry in entries:
         outcome = entry.reason if entry.state == "failed" else entry.state
-        before = [Cell(_text(x), x) for x in (entry.id, *(entry.point[n] for n in space.names))]
-        value = Cell(_text(entry.value), entry.value, strong=entry.value == lowest)
+        before = [Cell(_text(x), x) for x in (entry.id, *(entry.point.get(n) for n in space.names))]
+        value = Cell(
+            _text(entry.value), entry.value, strong=best is not None and entry.value == best.value
+        )
         rows.append([*before, value, *(Cell(_text(x), x) for x in (entry.seconds, outcome))])
     return page.table(columns, rows)
 
@@ -120,4 +122,4 @@ def _table(notebook: Notebook) -> str:
 def _text(value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return digits(value)

@@ -17,7 +17,7 @@ class Limits:
     budget         evaluations in total, failed ones too
     max_failures   failures
     time_limit     seconds of running in total, after which no evaluation is started
-    target         a value at or below this
+    target         a value at or below this; if f is maximised, at or above
     tolerance      ``study.remaining()`` below this, after the initial design
     """
 
@@ -42,11 +42,12 @@ class Limits:
     def reached(self, notebook: Notebook, elapsed: float) -> str | None:
         """Why no further evaluation should be started; None to go on."""
         outcomes = notebook.outcomes
-        values = [entry.value for entry in outcomes if entry.value is not None]
+        told = sum(entry.value is not None for entry in outcomes)
         failures = [entry for entry in outcomes if entry.state == "failed"]
-        best = min(values, default=math.inf)
-        if self.target is not None and best <= self.target:
-            return f"the target of {self.target:g} is reached: {best:g}"
+        best, sign = notebook.best, notebook.study.sign
+        value = math.inf if best is None or best.value is None else sign * best.value
+        if self.target is not None and value <= sign * self.target:
+            return f"the target of {self.target:g} is reached: {sign * value:g}"
         if self.max_failures is not None and len(failures) >= self.max_failures:
             allowed = f"max_failures is {self.max_failures}; the last: {failures[-1].reason}"
             return f"{len(failures)} evaluations failed, and {allowed}"
@@ -55,7 +56,7 @@ class Limits:
             return f"the budget of {self.budget} evaluations is spent"
         if self.time_limit is not None and elapsed >= self.time_limit:
             return f"the time limit of {self.time_limit:g} s is reached"
-        if self.tolerance is not None and len(values) >= notebook.study.n_initial:
+        if self.tolerance is not None and told >= notebook.study.n_initial:
             left = notebook.warm().remaining()
             if left < self.tolerance:
                 below = f"below the tolerance of {self.tolerance:g}"

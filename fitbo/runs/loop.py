@@ -31,6 +31,7 @@ from fitbo.space import Exhausted
 
 logger = logging.getLogger(__name__)
 
+MISTAKE = 3  # failures at the start, and nothing else, that end a run
 NEGLIGIBLE = 0.02  # share of an evaluation's time for which a worker may be idle
 TICK = 1.0  # seconds between looks at ``stop`` while nothing comes back
 GRACE = 0.5  # seconds for programs to end, at an interruption, before we say that we wait
@@ -38,6 +39,20 @@ GRACE = 0.5  # seconds for programs to end, at an interruption, before we say th
 Submit = Callable[[Entry], "Future[Outcome]"]
 Watch = Callable[[Notebook, Entry, Outcome], None]
 Truth = Callable[[Point], float]
+
+
+class NothingWorks(Exception):
+    """No evaluation has ever succeeded: a mistake, rather than a region where f fails.
+
+    ``trace`` is the traceback of the last, or what its program wrote to stderr.
+    """
+
+    def __init__(self, reason: str, trace: str = "") -> None:
+        super().__init__(reason, trace)
+        self.reason, self.trace = reason, trace
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 class _Abandoned(Exception):
@@ -82,6 +97,8 @@ class Loop:
         self.spent: list[float] = []  # seconds of the evaluations so far
         self.ready: Entry | None = None  # chosen, and not started
         self.closing: str | None = None  # why nothing new is started
+        self.broken: NothingWorks | None = None
+        self.failures = 0  # of this session
 
     def elapsed(self) -> float:
         """Seconds for which the study has been run, in all sessions."""
@@ -101,6 +118,8 @@ class Loop:
         except BaseException:
             self._save_what_finished()
             raise
+        if self.broken is not None and not len(self.notebook.study.y):
+            raise self.broken
         notebook, unused = self.notebook, self.ready
         if unused is not None and notebook.study.is_pending(notebook.x(unused.point)):
             notebook.forget(unused)
@@ -195,8 +214,20 @@ class Loop:
             self._record(entry, outcome)
             del self.running[future]
             self.watch(self.notebook, entry, outcome)
+            self._suspect(outcome)
         if not done and not self.patient:
             self._check()
+
+    def _suspect(self, outcome: Outcome) -> None:
+        """Start nothing new if all evaluations of this session failed, and none ever succeeded."""
+        self.failures += outcome.value is None
+        if self.failures < max(MISTAKE, self.n_workers) or len(self.notebook.study.y):
+            return
+        if self.limits.max_failures is not None and self.failures >= self.limits.max_failures:
+            return  # which says so itself
+        all_of = f"all of the first {self.failures} evaluations failed, the last by"
+        self.broken = NothingWorks(f"{all_of} {outcome.reason}", outcome.trace)
+        self.closing = self.closing or self.broken.reason
 
     def _record(self, entry: Entry, outcome: Outcome) -> None:
         more: dict[str, Any] = {"seconds": round(outcome.seconds, 6), "elapsed": self.elapsed()}

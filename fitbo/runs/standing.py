@@ -12,7 +12,7 @@ from fitbo.study import Study
 
 @dataclass(frozen=True)
 class Recommended:
-    """The minimiser of the posterior mean, the mean there and its standard deviation."""
+    """Where the posterior mean is best, the mean there and its standard deviation."""
 
     point: Point
     mean: float
@@ -40,13 +40,13 @@ def recommend(notebook: Notebook) -> Recommended:
 
 def summarise(notebook: Notebook, stopped: str | None = None) -> Summary:
     """How the study stands; a recommendation needs two values."""
-    told = [entry for entry in notebook.entries.values() if entry.state == "told"]
-    known = len(told) > 1
+    told = sum(entry.state == "told" for entry in notebook.entries.values())
+    known = told > 1
     return Summary(
-        told=len(told),
+        told=told,
         failed=sum(entry.state == "failed" for entry in notebook.entries.values()),
         pending=tuple(notebook.pending()),
-        best=min(told, key=lambda entry: entry.value or 0.0, default=None),
+        best=notebook.best,
         recommended=recommend(notebook) if known else None,
         eta=tuple(_consulted(notebook).eta_quantiles().tolist()) if known else None,
         stopped=stopped or notebook.stopped,

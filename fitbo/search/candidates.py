@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fitbo.mixture import Array
-from fitbo.space import DESIGNS, ENUMERABLE, Categorical, Exhausted, Real, Space
+from fitbo.space import DESIGNS, ENUMERABLE, Categorical, Exhausted, Space
 
 SCALES = np.array([0.2, 0.05, 0.01, 0.002])  # standard deviations of the clouds about incumbents
 MOST_DRAWS = 1 << 15
@@ -77,7 +77,7 @@ class Inside:
         self.cube = space.plain and allowed is None
 
     def __call__(self, U: Array) -> np.ndarray:
-        good = self.space.feasible(U)
+        good = self.space.feasible(U) & (self.space.settle(U) == U).all(1)
         if self.allowed is not None and good.any():
             good[good] = self.allowed(U[good])
         return good
@@ -135,12 +135,13 @@ def clouds_about(space: Space, centres: Array, n: int, rng: np.random.Generator)
     U, noise = _scattered(centres, n, rng)
     changed = rng.random((n, len(space.parameters))) < DISTURBED
     other = _placed(space, n, rng)
+    U = np.where(space.awake(U), U, other)  # what a change of choices may bring into being
     for j, (p, c) in enumerate(zip(space.parameters, space.columns_of, strict=True)):
         if isinstance(p, Categorical):
             U[:, c] = np.where(changed[:, j, None], other[:, c], U[:, c])
         else:
             # A cloud finer than an integer's step would never change it.
-            step = 0.0 if isinstance(p, Real) else p.spacing * rng.standard_normal((n, 1))
+            step = 0.0 if p.continuous else p.spacing * rng.standard_normal((n, 1))
             U[:, c] = np.clip(U[:, c] + noise[:, c] + changed[:, j, None] * step, 0.0, 1.0)
     return U
 
@@ -149,12 +150,12 @@ def neighbours(space: Space, U: Array) -> tuple[Array, np.ndarray]:
     """Points that differ from a row of U in one integer or choice (N, dim), and which row (N,)."""
     parts, rows = [np.empty((0, space.dim))], [np.empty(0, dtype=np.intp)]
     for p, c in zip(space.parameters, space.columns_of, strict=True):
-        if not isinstance(p, Real):
+        if not p.continuous:
             codes = p.neighbours(U[:, c])
             rows.append(np.repeat(np.arange(len(U)), codes.shape[1]))
             parts.append(U[rows[-1]])
             parts[-1][:, c] = codes.reshape(-1, p.width)
-    points, owner = np.concatenate(parts), np.concatenate(rows)
+    points, owner = space.settle(np.concatenate(parts)), np.concatenate(rows)
     other = (points != U[owner]).any(1)
     return points[other], owner[other]
 

@@ -72,7 +72,8 @@ class Counted:
             )
         self.evaluations += len(X)
         if self._inside is not None:
-            f, g = np.where(self._inside(X), f, -np.inf), g * self._inside.space.continuous
+            space = self._inside.space
+            f, g = np.where(self._inside(X), f, -np.inf), g * (space.continuous & space.awake(X))
         steepest = abs(g).max(1)
         sound = np.isfinite(f) & (steepest < 1 / FLAT)  # NaN is not below anything
         climbable = sound & (steepest > FLAT)

@@ -195,6 +195,7 @@ def _step(
         scales = WALL_SCALES[np.arange(len(along)) % len(WALL_SCALES), None]
         noise = scales * rng.standard_normal((len(along), inside.space.dim))
         moved = np.clip(tops[moving[along]] + noise * inside.space.continuous, 0.0, 1.0)
+        moved = inside.space.settle(moved)
         points, owner = np.concatenate([points, moved]), np.concatenate([owner, along])
     keep = inside(points)
     points, owner = points[keep], owner[keep]

@@ -5,7 +5,8 @@ Add here: a new kind of parameter, a new initial design (one function and a line
 """
 
 from fitbo.space.design import DESIGNS
-from fitbo.space.parameters import Categorical, Integer, Parameter, Real
+from fitbo.space.numeric import Integer, Real
+from fitbo.space.parameters import Categorical, Parameter
 from fitbo.space.space import ENUMERABLE, Differentiable, Exhausted, Space
 
 __all__ = [

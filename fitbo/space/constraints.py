@@ -19,7 +19,7 @@ import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, Final
 
 import numpy as np
@@ -36,6 +36,7 @@ Value = Callable[[Columns], Any]
 LONGEST, DEEPEST = 2000, 40  # characters of an expression, levels of its tree
 LARGEST = 1e300  # of a constant
 
+Constraint = str | Callable[[Any], bool]
 NUMBER: Final = None
 Kind = Sequence[Any] | None  # of a parameter: the choices of a category, or NUMBER
 
@@ -80,6 +81,12 @@ class Expression:
 
     def __post_init__(self) -> None:
         assign(self, _truth=_Reader(self.text, self.kinds).truth(_tree(self.text, self.kinds)))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The parameters that it names."""
+        nodes = ast.walk(_tree(self.text, self.kinds))
+        return frozenset(node.id for node in nodes if isinstance(node, ast.Name)) & set(self.kinds)
 
     def __reduce__(self) -> Any:
         return Expression, (self.text, self.kinds)
@@ -268,3 +275,18 @@ def _undefined(value: Any) -> Mask:
 
 def _numeric(values: Sequence[Any]) -> bool:
     return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+
+
+def name_of(constraint: Callable[[Any], bool]) -> str:
+    """What a message calls a constraint that is a function."""
+    return getattr(constraint, "__name__", repr(constraint))
+
+
+def holds_at(constraint: Callable[[Any], bool], point: Any) -> bool:
+    """Whether a constraint that is a function is true at a point."""
+    try:
+        return bool(constraint(point))
+    except Exception as error:
+        raise ConstraintError(
+            f"the constraint {name_of(constraint)} failed at {point!r:.120}: {error!r:.120}"
+        ) from error

@@ -1,18 +1,20 @@
 """The set of points that is searched, and its map to the unit cube that the model sees.
 
     Space([(0, 1), (-5, 10)])                             points are arrays (d,)
+    Space([Real(1e-5, 1, log=True), (-5, 10)])            the same; or scipy's Bounds
     Space({"rate": Real(1e-5, 1, log=True), "layers": Integer(1, 9)},
           constraints=["rate * layers <= 1"])             points are dicts, name to value
+    Space({"kernel": Categorical(["rbf", "linear"]), "gamma": Real(0, 1, when="kernel == 'rbf'")})
 
 A constraint is an expression (see ``constraints``) or a function of the point; a space holds the
-points at which all constraints are true.
+points at which all constraints are true. One that names an inactive parameter (see ``conditions``)
+says nothing about the point.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -23,12 +25,28 @@ from numpy.typing import ArrayLike
 
 from fitbo.checks import assign, finite
 from fitbo.mixture import Array
-from fitbo.space.constraints import NUMBER, ConstraintError, Expression, parse
-from fitbo.space.parameters import Categorical, Integer, Parameter, Real
+from fitbo.space.conditions import (
+    Rule,
+    activity,
+    asleep,
+    check_existing,
+    kinds_of,
+    needed,
+    rules_of,
+)
+from fitbo.space.constraints import (
+    Constraint,
+    ConstraintError,
+    Expression,
+    holds_at,
+    name_of,
+    parse,
+)
+from fitbo.space.given import kind_of, naming, numbered
+from fitbo.space.numeric import Real
+from fitbo.space.parameters import Categorical, Parameter
 
 ENUMERABLE = 1 << 16  # points of a finite space that are listed rather than drawn
-
-Constraint = str | Callable[[Any], bool]
 
 
 class Differentiable(Protocol):
@@ -58,14 +76,14 @@ class Space:
 
     def __init__(
         self,
-        parameters: Mapping[str, Any] | Sequence[tuple[float, float]] | ArrayLike,
+        parameters: Any,
         constraints: Sequence[Constraint] = (),
     ) -> None:
         named = isinstance(parameters, Mapping)
-        given = parameters if isinstance(parameters, Mapping) else _numbered(parameters)
+        given = parameters if isinstance(parameters, Mapping) else numbered(parameters)
         if not given:
             raise ValueError("a space must have at least one parameter, got none")
-        kinds = tuple(_kind(name, kind) for name, kind in given.items())
+        kinds = tuple(kind_of(name, kind) for name, kind in given.items())
         if isinstance(constraints, str) or callable(constraints):
             constraints = [constraints]
         for c in constraints:
@@ -74,7 +92,9 @@ class Space:
         assign(
             self, names=tuple(given), parameters=kinds, constraints=tuple(constraints), named=named
         )
-        _ = self._constraints  # parsed now, so that an error is raised at construction
+        _ = self._constraints, self._rules  # parsed now: an error is raised at construction
+        if self._rules and not named:
+            raise ValueError("when needs names: give a dict of names to parameters")
 
     @cached_property
     def dim(self) -> int:
@@ -90,16 +110,22 @@ class Space:
 
     @property
     def low(self) -> Array:
-        return np.array([low for low, _ in self.bounds])
+        return np.array(self.bounds)[:, 0]
 
     @property
     def high(self) -> Array:
-        return np.array([high for _, high in self.bounds])
+        return np.array(self.bounds)[:, 1]
 
     @cached_property
     def plain(self) -> bool:
-        """Whether it fills the cube: real parameters only, and no constraint."""
-        return all(isinstance(p, Real) for p in self.parameters) and not self.constraints
+        """Whether it fills the cube: real parameters without steps, and no constraint."""
+        real = all(p.continuous for p in self.parameters)
+        return real and not self.constraints and not self._rules
+
+    @cached_property
+    def _linear(self) -> bool:
+        """Whether every parameter is real and on a linear scale."""
+        return all(isinstance(p, Real) and p.continuous and not p.log for p in self.parameters)
 
     @cached_property
     def size(self) -> float:
@@ -114,15 +140,17 @@ class Space:
 
     @cached_property
     def continuous(self) -> np.ndarray:
-        """Which coordinates of the cube belong to real parameters, (dim,)."""
-        real = [isinstance(p, Real) for p in self.parameters]
-        return np.repeat(real, [p.width for p in self.parameters])
+        """Which coordinates of the cube belong to real parameters without a step, (dim,)."""
+        return np.repeat(
+            [p.continuous for p in self.parameters], [p.width for p in self.parameters]
+        )
 
     @cached_property
     def spacing(self) -> float:
         """The smallest distance of points that differ in integers or choices; inf if none do."""
         codes = [p.codes for p in self.parameters if isinstance(p, Categorical)]
-        gaps = [p.spacing for p in self.parameters if isinstance(p, Integer)]
+        numbers = [p for p in self.parameters if not isinstance(p, Categorical)]
+        gaps = [p.spacing for p in numbers if not p.continuous]
         return min([*gaps, *(c.max() for c in codes if c.size > 1)], default=math.inf)
 
     def from_cube(self, u: ArrayLike) -> Any:
@@ -136,6 +164,12 @@ class Space:
             return np.stack([*columns], axis=-1).reshape(u.shape)
         rows = zip(*(column.tolist() for column in columns), strict=True)
         points = [dict(zip(self.names, row, strict=True)) for row in rows]
+        if self._rules:
+            there = self.active(u.reshape(-1, self.dim))
+            points = [
+                {name: value for (name, value), on in zip(point.items(), row, strict=True) if on}
+                for point, row in zip(points, there, strict=True)
+            ]
         return points if u.ndim > 1 else points[0]
 
     def to_cube(self, x: Any) -> Array:
@@ -148,23 +182,19 @@ class Space:
             return self._box(x)
         if isinstance(x, Sequence) and len(x) and all(isinstance(p, Mapping) for p in x):
             return np.array([self.to_cube(point) for point in x])
-        codes = []
-        for name, p, value in zip(self.names, self.parameters, self._values(x), strict=True):
-            with _naming(name):
-                codes.append(p.encode(value))
-        return np.concatenate(codes)
+        return self._encoded(self._values(x))
 
     def plain_values(self, point: Any) -> dict[str, Any]:
         """A named point as a dict of floats, integers and choices, whatever types were given."""
-        given = zip(self.names, self.parameters, self._values(point), strict=True)
-        return {name: p.plain(value) for name, p, value in given}
+        values, kinds = self._values(point), dict(zip(self.names, self.parameters, strict=True))
+        return {name: kinds[name].plain(value) for name, value in values.items()}
 
     def snap(self, U: ArrayLike) -> Array:
         """(..., dim) in the cube to the nearest points that can be evaluated, same shape."""
         U = np.asarray(U, dtype=np.float64)
         pairs = zip(self.parameters, self.columns_of, strict=True)
         snapped = [p.snap(U.reshape(-1, self.dim)[:, c]) for p, c in pairs]
-        return np.concatenate(snapped, axis=1).reshape(U.shape)
+        return self.settle(np.concatenate(snapped, axis=1)).reshape(U.shape)
 
     def place(self, V: Array) -> Array:
         """(n, number of parameters) uniform in [0, 1] to points of the cube, (n, dim).
@@ -173,7 +203,20 @@ class Space:
         and a sequence that fills V evenly fills the space evenly.
         """
         pairs = zip(self.parameters, V.T, strict=True)
-        return np.concatenate([p.place(v) for p, v in pairs], axis=1)
+        return self.settle(np.concatenate([p.place(v) for p, v in pairs], axis=1))
+
+    def active(self, U: Array) -> np.ndarray:
+        """Which parameters exist at points of the cube: (n, dim) -> (n, number of parameters)."""
+        columns = self.columns(U) if self._rules else dict.fromkeys(self.names)
+        return activity(self._rules, columns, len(U))
+
+    def awake(self, U: Array) -> np.ndarray:
+        """Which coordinates belong to parameters that exist there, (n, dim)."""
+        return np.repeat(self.active(U), [p.width for p in self.parameters], axis=1)
+
+    def settle(self, U: Array) -> Array:
+        """(n, dim) with the coordinates of parameters that do not exist at their one value."""
+        return np.where(self.awake(U), U, asleep(self.parameters)) if self._rules else U
 
     def columns(self, U: Array) -> dict[str, Any]:
         """The values at (n, dim) points of the cube, for each name (n,)."""
@@ -188,12 +231,14 @@ class Space:
         if not len(U):
             return good
         columns = self.columns(U) if any(isinstance(c, str) for c in self.constraints) else {}
+        active = self.active(U)
         for constraint in self._constraints:
             if isinstance(constraint, Expression):
-                good &= constraint(columns)
+                applies = active[:, needed(constraint, self.names)].all(1)
+                good &= constraint(columns) | ~applies
             else:
                 rows = np.flatnonzero(good)
-                good[rows] = [_holds(constraint, self.from_cube(U[i])) for i in rows]
+                good[rows] = [holds_at(constraint, self.from_cube(U[i])) for i in rows]
         return good
 
     def contains(self, point: Any) -> bool:
@@ -214,16 +259,14 @@ class Space:
         # The constraints see the point itself: rounded on its way through the cube, it might come
         # out on the other side of a boundary.
         x = self.plain_values(point) if self.named else np.asarray(point, dtype=np.float64)
-        values = x.values() if isinstance(x, dict) else x
-        columns = {
-            name: np.array([value], dtype=object if isinstance(p, Categorical) else None)
-            for name, value, p in zip(self.names, values, self.parameters, strict=True)
-        }
+        values = x if isinstance(x, dict) else dict(zip(self.names, x, strict=True))
+        columns = self._single(values)
         for constraint in self._constraints:
             if isinstance(constraint, Expression):
-                holds, text = bool(constraint(columns)[0]), constraint.text
+                absent = any(name not in values for name in constraint.names)
+                holds, text = absent or bool(constraint(columns)[0]), constraint.text
             else:
-                holds, text = _holds(constraint, x), _name(constraint)
+                holds, text = holds_at(constraint, x), name_of(constraint)
             if not holds:
                 raise ValueError(f"the point {point!r:.120} does not satisfy {text!r:.80}")
         return u
@@ -233,89 +276,79 @@ class Space:
         """Every point of a finite space that satisfies the constraints, in the cube, (N, dim)."""
         if self.size > ENUMERABLE:
             raise ValueError(f"only {ENUMERABLE} points can be listed, got {self.size}")
-        codes = [p.codes for p in self.parameters if not isinstance(p, Real)]
+        codes = [p.codes for p in self.parameters]
         which = np.indices([len(c) for c in codes]).reshape(len(codes), -1)
-        U = np.concatenate([c[k] for c, k in zip(codes, which, strict=True)], axis=1)
+        U = self.settle(np.concatenate([c[k] for c, k in zip(codes, which, strict=True)], axis=1))
+        if self._rules:  # points that differed in what does not exist are one
+            U = U[np.sort(np.unique(U, axis=0, return_index=True)[1])]
         return U[self.feasible(U)]
 
     @cached_property
     def _constraints(self) -> tuple[Expression | Callable[[Any], bool], ...]:
-        kinds = {
-            name: p.choices if isinstance(p, Categorical) else NUMBER
-            for name, p in zip(self.names, self.parameters, strict=True)
-        }
+        kinds = kinds_of(self.names, self.parameters)
         return tuple(parse(c, kinds) if isinstance(c, str) else c for c in self.constraints)
 
-    def _values(self, point: Any) -> list[Any]:
-        """The values of a named point, in order."""
+    @cached_property
+    def _rules(self) -> tuple[Rule, ...]:
+        return rules_of(self.names, self.parameters)
+
+    def _single(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The columns of one point, (1,) each; of what it does not have, some value."""
+        some = self.columns(np.zeros((1, self.dim)))
+        for name, value in values.items():
+            kind = object if some[name].dtype == object else None
+            some[name] = np.array([value], dtype=kind)
+        return some
+
+    def _encoded(self, values: Mapping[str, Any]) -> Array:
+        """These values in the cube, (dim,), and what is not there asleep."""
+        u = asleep(self.parameters)
+        for name, p, c in zip(self.names, self.parameters, self.columns_of, strict=True):
+            if name in values:
+                with naming(name):
+                    u[c] = p.encode(values[name])
+        return u
+
+    def _values(self, point: Any) -> dict[str, Any]:
+        """The values of a named point, in order; an error if it has not what exists there."""
         known = ", ".join(self.names)
         if isinstance(point, Mapping):
             unknown = [str(name) for name in point if name not in self.names]
             if unknown:
                 raise ValueError(f"{', '.join(unknown)} is not among the parameters {known}")
-            missing = [name for name in self.names if name not in point]
+            always = zip(self.names, self.parameters, strict=True)
+            missing = [name for name, p in always if name not in point and p.when is None]
             if missing:
                 raise ValueError(f"the point has no {', '.join(missing)}: it needs {known}")
-            return [point[name] for name in self.names]
+            values = {name: point[name] for name in self.names if name in point}
+            if self._rules:
+                self._encoded(values)  # of the right kind, before they are compared
+                check_existing(self._rules, self.names, self._single(values), values)
+            return values
         if isinstance(point, str) or not isinstance(point, Sequence | np.ndarray):
             raise ValueError(f"a point must be a dict of {known}, got {point!r:.80}")
         if len(point) != len(self.names):
             raise ValueError(f"a point must have the values of {known}, got {len(point)} values")
-        return list(point)
+        values = dict(zip(self.names, point, strict=True))
+        if not self._rules:
+            return values
+        given = zip(self.parameters, values.items(), strict=True)
+        return self._values({k: v for p, (k, v) in given if p.when is None or v is not None})
 
     def _box(self, x: ArrayLike) -> Array:
         x = np.asarray(x, dtype=np.float64)
-        if x.ndim == 0 or x.shape[-1] != self.dim:
+        if x.ndim == 0 or x.shape[-1] != self.dim:  # a number has one coordinate
             raise ValueError(f"x must have shape (..., {self.dim}), got {x.shape}")
         finite("x", x)
         outside = (x < self.low) | (x > self.high)
         if outside.any():
             i = int(np.argmax(outside.reshape(-1, self.dim).any(0)))
             raise ValueError(f"x[{i}] must lie in {self.bounds[i]}, got {x[..., i]}")
-        return np.clip((x - self.low) / (self.high - self.low), 0.0, 1.0)
-
-
-@contextmanager
-def _naming(name: str) -> Iterator[None]:
-    """Puts the name before the message of an error."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
-
-
-def _kind(name: str, kind: Any) -> Parameter:
-    """The parameter; a pair of numbers stands for a real parameter's bounds."""
-    if not isinstance(name, str) or not name:
-        raise ValueError(f"the name of a parameter must be a string, got {name!r:.80}")
-    if isinstance(kind, tuple | list) and len(kind) == 2:
-        with _naming(name):
-            return Real(*kind)
-    if not isinstance(kind, Real | Integer | Categorical):
-        expected = "a Real, an Integer, a Categorical or a pair (low, high)"
-        raise ValueError(f"{name} must be {expected}, got {kind!r:.80}")
-    return kind
-
-
-def _numbered(bounds: Any) -> dict[str, Any]:
-    """Pairs (low, high) with the names x0, x1, ..."""
-    try:
-        array = np.array(bounds, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"bounds must be pairs of numbers, got {bounds!r:.80}") from None
-    if array.ndim != 2 or array.shape[0] < 1 or array.shape[1] != 2:
-        raise ValueError(f"bounds must be pairs (low, high), one per dimension, got {bounds!r:.80}")
-    return {f"x{i}": pair for i, pair in enumerate(array.tolist())}
-
-
-def _name(constraint: Callable[[Any], bool]) -> str:
-    return getattr(constraint, "__name__", repr(constraint))
-
-
-def _holds(constraint: Callable[[Any], bool], point: Any) -> bool:
-    try:
-        return bool(constraint(point))
-    except Exception as error:
-        raise ConstraintError(
-            f"the constraint {_name(constraint)} failed at {point!r:.120}: {error!r:.120}"
-        ) from error
+        if self._linear:
+            return np.clip((x - self.low) / (self.high - self.low), 0.0, 1.0)
+        rows = x.reshape(-1, self.dim)
+        codes = np.empty(rows.shape)
+        for j, (name, p) in enumerate(zip(self.names, self.parameters, strict=True)):
+            with naming(name):
+                codes[:, j] = [p.encode(value)[0] for value in rows[:, j]]
+        return codes.reshape(x.shape)

@@ -11,9 +11,11 @@ from scipy.special import log_ndtr
 from scipy.stats import norm
 
 from fitbo.acquisition.feasibility import (
+    LEFT_ALONE,
     MEAN,
     MEAN_VARIANCE,
     SIGNAL,
+    STEEP,
     Success,
     Weighted,
     hypotheses,
@@ -156,6 +158,8 @@ def test_failures_by_chance_leave_the_search_alone() -> None:
     p = learn(CUBE, U[~unlucky], U[unlucky])(points(500, seed=1))
     assert abs(p.mean() - 0.7) < 0.1
     assert np.ptp(p) < 0.35
+    success = learn(CUBE, U[~unlucky], U[unlucky])
+    assert (p > LEFT_ALONE * success.usual).mean() > 0.95
 
 
 def test_all_failed_and_one_failed() -> None:
@@ -186,16 +190,20 @@ def test_weighted_worth_and_its_gradient(reference: float | None) -> None:
     got, gradient = weighted.value_and_grad(X)
     assert_allclose(got, weighted(X))
     numeric = np.stack([(weighted(X + e) - weighted(X - e)) / (2 * h) for e in h * np.eye(3)], 1)
-    assert_allclose(gradient, numeric, atol=1e-6)
+    assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-6)
     p, plain = success(X), Worth()(X)
+    alone = p < LEFT_ALONE * success(U[~failed]).max()
+    weight = np.where(alone, p * (p / (LEFT_ALONE * success(U[~failed]).max())) ** STEEP, p)
+    assert alone.any()
+    assert not alone.all()
     if reference is None:
-        assert_allclose(got, plain + np.log(p))
+        assert_allclose(got, plain + np.log(weight))
     else:
         positive = plain > reference
         assert positive.any()
         assert not positive.all()
-        # Below the reference 2 - P, as a chance to fail never makes a point better.
-        factor = np.where(positive, p, 2 - p)
+        # Below the reference 2 - G, as a chance to fail never makes a point better.
+        factor = np.where(positive, weight, 2 - weight)
         assert_allclose(got - reference, (plain - reference) * factor, rtol=1e-12, atol=1e-14)
 
 

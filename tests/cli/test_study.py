@@ -221,7 +221,7 @@ def test_nobody_waits_for_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_points_too_wide_for_a_table_are_lines(
     lab: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "24")
+    monkeypatch.setenv("COLUMNS", "16")
     out = does(capsys, "ask", lab, "-n", 2)
     for number, point in enumerate(points(tmp_path), start=1):
         written = " ".join(f"{name}={value}" for name, value in point.items())

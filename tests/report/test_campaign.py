@@ -202,7 +202,7 @@ def test_two_campaigns_are_compared(tmp_path: Path) -> None:
 
 def test_a_value_below_the_minimum_is_said(tmp_path: Path) -> None:
     write_run(tmp_path, [1.0, -0.1])
-    assert "0.1 below the stated minimum was seen" in write_report([tmp_path]).read_text()
+    assert "0.1 beyond the stated optimum was seen" in write_report([tmp_path]).read_text()
 
 
 def test_plain_table(results: Path) -> None:

@@ -19,7 +19,7 @@ import pytest
 
 import fitbo
 from fitbo.inference.settings import Settings
-from fitbo.minimise import called
+from fitbo.minimise.call import called
 from fitbo.objectives import Outcome
 from fitbo.records.events import Entry
 from fitbo.records.notebook import Notebook
@@ -246,9 +246,9 @@ def test_a_study_goes_on_where_it_was_left() -> None:
 
 def test_failures_are_data() -> None:
     def fragile(x: np.ndarray) -> object:
-        if x[0] > 0.7:
+        if x[0] > 0.8:
             raise RuntimeError("too hot")
-        if x[1] > 0.8:
+        if x[1] > 0.9:
             return math.nan
         return "low" if x[1] < 0.05 else bowl(x)
 

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from fitbo.records.journal import Busy, ConfigChanged, Writer, read
 from fitbo.records.notebook import open_notebook, read_notebook
 from fitbo.report.write import write_report
 from fitbo.runs import loop
+from fitbo.runs.loop import NothingWorks
 from fitbo.runs.study import seed_of
 from fitbo.study import Study
 from tests.studies import PYTHON, load_study, loaded, points, rows, run, start, study
@@ -65,9 +67,13 @@ def test_failures_are_rows_with_reasons_and_never_numbers(tmp_path: Path) -> Non
 
 
 def test_a_study_in_which_all_fail_ends_too(tmp_path: Path) -> None:
-    summary = run(loaded(tmp_path, objective='objective: {command: ["false", "{point}"]}\n'))
+    config = loaded(tmp_path, objective='objective: {command: ["false", "{point}"]}\n')
+    for _ in range(2):  # each run tries again
+        with pytest.raises(NothingWorks, match="all of the first 3 evaluations failed"):
+            run(config)
+    summary = run(replace(config, campaign=replace(config.campaign, budget=8, max_failures=8)))
     assert (summary.told, summary.failed, summary.best) == (0, 8, None)
-    assert summary.stopped == "the budget of 8 evaluations is spent"
+    assert str(summary.stopped).startswith("8 evaluations failed, and max_failures is 8")
 
 
 def test_the_seed_of_an_evaluation_is_its_own() -> None:

@@ -6,15 +6,17 @@
 Each point comes from a ``fitbo.Study`` rebuilt from the trials in the storage, so that any number
 of processes can work on one Optuna study:
 
-- complete trials are told, with the sign of the direction; a value that is not finite is a failure;
+- complete trials are told, in the study's direction; a value that is not finite is a failure;
 - failed trials are failures, and their neighbourhood is avoided;
 - running trials are pending, and so are pruned ones, which have no comparable value;
-- trials without all parameters of the common search space, or with values outside it, are ignored.
+- trials without all parameters of the search space, or with values outside it, are ignored.
 
-The first trial, and parameters that not every trial has, go to ``independent_sampler``. If there
-are such parameters, a point of the common space does not determine a trial's value and is worth
-another visit: if that space is finite, ``drawn_again`` chooses among all of its points. It also
-does so in any finite space whose points have all been tried.
+The search space has the parameters that all trials share, and those of branches: which choice of
+another parameter brings one into being is inferred from the trials (``branches``). The first trial,
+and parameters for which no such rule is found, go to ``independent_sampler``. If there are such
+parameters, a point of the search space does not determine a trial's value and is worth another
+visit: if that space is finite, ``drawn_again`` chooses among all of its points. It also does so in
+any finite space whose points have all been tried.
 """
 
 from __future__ import annotations
@@ -30,14 +32,20 @@ import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
-from optuna.search_space import intersection_search_space
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from fitbo.checks import whole
 from fitbo.inference.settings import Settings
 from fitbo.inference.threads import one_thread
-from fitbo.integrations.optuna.trials import PROPOSED, Common, codec, others_than, vary_beyond
+from fitbo.integrations.optuna.trials import (
+    PROPOSED,
+    Common,
+    common_of,
+    others_than,
+    search_space,
+    vary_beyond,
+)
 from fitbo.mixture import Array
 from fitbo.sampling import Ensemble
 from fitbo.search.candidates import exhausted
@@ -51,14 +59,14 @@ logger = logging.getLogger("optuna.fitbo")  # a child of Optuna's: its verbosity
 
 
 class FitboSampler(BaseSampler):
-    """Samples by fitbo's acquisition function over the parameters that all trials share.
+    """Samples by fitbo's acquisition function over the parameters that the trials have shown.
 
-    Only those are modelled: a conditional parameter, or one whose range changes, is left to the
-    independent sampler, and branches are compared by their mean, not by the best they could reach.
+    Conditional parameters are modelled where a rule says when they exist; one whose range changes,
+    or without a rule, is left to the independent sampler.
 
     seed                        the seed of all randomness; drawn if None
     n_startup_trials            trials before the model chooses; after the first, a Sobol design
-    independent_sampler         for parameters outside the common search space; uniform if None
+    independent_sampler         for parameters outside the search space; uniform if None
     warn_independent_sampling   whether to warn of those, once per parameter, after the startup
     settings                    fields of ``fitbo.Settings``, such as ``acquisition="logei"``
     """
@@ -94,11 +102,9 @@ class FitboSampler(BaseSampler):
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """The parameters that all trials so far have had, and that have more than one value."""
+        """The parameters of which the trials so far show when they exist."""
         _refuse_several_objectives(study)
-        # Not by IntersectionSearchSpace, which caches by an id that all studies in memory share.
-        common = intersection_search_space(study.get_trials(deepcopy=False))
-        return {name: d for name, d in common.items() if not d.single()}
+        return search_space(study.get_trials(deepcopy=False))
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -107,14 +113,15 @@ class FitboSampler(BaseSampler):
         _refuse_several_objectives(study)
         if not search_space:
             return {}
-        common = Common({name: codec(distribution) for name, distribution in search_space.items()})
         others = others_than(study, trial)
+        common = common_of(others, search_space)
         for _ in range(ATTEMPTS):
             ours = self._replayed(common, others, study.direction, trial.number)
-            point = self._next(ours, trial.number, vary_beyond(others, search_space))
+            point = self._next(ours, trial.number, vary_beyond(others, common.codecs))
             # Two processes that choose at the same time do not see each other's choice. Each writes
             # its own first and only then looks: of two alike, at least one sees the other.
-            study._storage.set_trial_system_attr(trial._trial_id, PROPOSED, point)
+            proposal = common.proposal(point)
+            study._storage.set_trial_system_attr(trial._trial_id, PROPOSED, proposal)
             seen = common.points_of(others)
             others = others_than(study, trial)
             unseen = common.points_of(others) - seen
@@ -129,7 +136,7 @@ class FitboSampler(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """A value of a parameter outside the common search space."""
+        """A value of a parameter outside the search space."""
         _refuse_several_objectives(study)
         if self._warns and param_name not in self._warned:
             complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
@@ -137,8 +144,8 @@ class FitboSampler(BaseSampler):
                 self._warned.add(param_name)
                 logger.warning(
                     f"{param_name} is drawn by {type(self._independent).__name__}: FitboSampler "
-                    f"models the parameters that all trials share, and not every trial has this "
-                    f"one with this range; warn_independent_sampling=False silences this"
+                    f"models parameters of one range each, of which the trials show when they "
+                    f"exist, and not this one; warn_independent_sampling=False silences this"
                 )
         return self._independent.sample_independent(study, trial, param_name, param_distribution)
 
@@ -178,10 +185,10 @@ class FitboSampler(BaseSampler):
         self, common: Common, trials: Sequence[FrozenTrial], direction: StudyDirection, number: int
     ) -> Study:
         """A study of fitbo with these trials in it."""
-        ours = Study(common.space, replace(self._settings, seed=_seed([self._seed, number])))
+        settings = replace(self._settings, seed=_seed([self._seed, number]))
+        ours = Study(common.space, settings, direction=direction.name.lower())
         if self._ensemble is not None and self._ensemble[0] == common.space:
             ours.ensemble = self._ensemble[1]
-        sign = -1.0 if direction == StudyDirection.MAXIMIZE else 1.0
         for trial in trials:
             x = common.point_of(trial)
             if x is None:
@@ -193,7 +200,7 @@ class FitboSampler(BaseSampler):
             elif trial.value is None or not math.isfinite(trial.value):
                 ours.fail(x, f"trial {trial.number} has the value {trial.value}")
             else:
-                ours.tell(x, sign * trial.value)
+                ours.tell(x, trial.value)
         return ours
 
 

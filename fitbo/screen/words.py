@@ -1,0 +1,35 @@
+"""Numbers for people: the digits that matter, and no more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+
+def digits(value: Any) -> str:
+    """A value as it is shown: six digits of a real number, everything else as it is."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def short(point: Mapping[str, Any]) -> str:
+    """A point on one line."""
+    return " ".join(f"{name}={digits(value)}" for name, value in point.items())
+
+
+def measured(mean: float, deviation: float) -> str:
+    """``0.1234 ± 0.0056``: a mean to the second digit of its standard deviation."""
+    if not (math.isfinite(deviation) and deviation > 0 and math.isfinite(mean)):
+        return f"{mean:.6g} ± {deviation:.2g}"
+    decimals = 1 - math.floor(math.log10(deviation))
+    rounded = round(mean, decimals)
+    text = f"{rounded:.{decimals}f}" if 0 <= decimals <= 6 else f"{rounded:.6g}"
+    return f"{text} ± {deviation:.2g}"
+
+
+def duration(seconds: float) -> str:
+    """``12 s``, ``4 min``, ``2 h 5 min``."""
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
