@@ -30,10 +30,11 @@ from fitbo.acquisition.feasibility import Success, learn
 from fitbo.checks import finite, one_of
 from fitbo.inference.fit import Fit, Model, believing, fit
 from fitbo.inference.local import local_fit
-from fitbo.inference.propose import Recommendation, propose, recommend
+from fitbo.inference.minimum import Minima, draw_minima
+from fitbo.inference.propose import Recommendation, incumbents, propose, recommend
 from fitbo.inference.region import DONE, Region, radius, region_of
 from fitbo.inference.settings import Settings
-from fitbo.inference.stopping import expected_improvement
+from fitbo.inference.stopping import expected_improvement, expected_regret
 from fitbo.inference.threads import one_thread
 from fitbo.mixture import Array
 from fitbo.sampling import Ensemble
@@ -48,7 +49,7 @@ MOST = 1e300  # of a value in the model: the difference of two is finite
 MARK, BEYOND = 1e100, 10.0
 SIGNS = {"minimize": 1.0, "maximize": -1.0}  # of a value, from the user's to the model's
 OPTIMA = {"minimize": "minimum", "maximize": "maximum"}
-STREAMS = {"design": 0, "mcmc": 1, "search": 2, "recommend": 3, "stop": 4, "local": 5}
+STREAMS = {"design": 0, "mcmc": 1, "search": 2, "recommend": 3, "stop": 4, "local": 5, "minimum": 6}
 
 
 def bounded(y: ArrayLike) -> Array:
@@ -91,6 +92,7 @@ class Study:
     _failed: list[tuple[Array, str]] = field(default_factory=list, repr=False)
     _given: dict[bytes, Any] = field(default_factory=dict, repr=False)
     _fit: Fit | None = field(default=None, repr=False)
+    _minima: tuple[int, Minima] | None = field(default=None, repr=False)
     _nearby: tuple[int, Model, Region] | None = field(default=None, repr=False)
     _success: tuple[tuple[int, int], Success] | None = field(default=None, repr=False)
 
@@ -236,27 +238,51 @@ class Study:
             self._success = known, learn(self.space, self._rows(self._cube), failed)
         return self._success[1]
 
-    def eta_quantiles(self, probabilities: Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
-        """Posterior quantiles of the model's bound, the unknown minimum, in y's units.
-
-        Of the unknown maximum, if that is what is sought.
-        """
+    @one_thread
+    def minima(self) -> Minima:
+        """Draws of the minimum and where it lies: the lowest place of a path of every sample."""
         fitted = self.fit()
-        eta, weights = fitted.surrogate.eta, fitted.surrogate.sample_weights
+        if self._minima is None or self._minima[0] != fitted.n:
+            rng = self._rng("minimum")
+            found = draw_minima(fitted.surrogate, self.space, incumbents(fitted), rng)
+            self._minima = fitted.n, found
+        return self._minima[1]
+
+    def minimum_quantiles(self, probabilities: Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
+        """Posterior quantiles of the function's minimum, or of its maximum, in y's units.
+
+        Of its best value, not of its best observation: with noise the two differ.
+        """
+        return self._quantiles(self.minima().f, probabilities)
+
+    def eta_quantiles(self, probabilities: Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
+        """Posterior quantiles of eta, the bound of the model's warp, in y's units: a diagnostic.
+
+        It is not the minimum, which lies strictly above it (see ``fitbo.inference.minimum``).
+        """
+        return self._quantiles(self.fit().surrogate.eta, probabilities)
+
+    def _quantiles(self, draws: Array, probabilities: Sequence[float]) -> Array:
+        """Of draws (M,), one for each sample, in y's units."""
+        fitted = self.fit()
+        weights = fitted.surrogate.sample_weights
         method: Any = {} if weights is None else {"weights": weights, "method": "inverted_cdf"}
         p = np.array(probabilities, dtype=np.float64)
-        quantiles = np.quantile(eta, p if self.sign > 0 else 1 - p, **method)
+        quantiles = np.quantile(draws, p if self.sign > 0 else 1 - p, **method)
         return self.sign * fitted.scale.inverse(quantiles)
 
     @one_thread
     def remaining(self) -> float:
-        """The improvement that the best further evaluation is expected to make, in y's units.
+        """How far the minimum is expected to lie below the best value known, in y's units.
 
         Infinite while all values are equal: they say nothing about its scale.
         """
         if len(set(self._values)) == 1:
             return np.inf
-        return expected_improvement(self.fit(), self.space, self._rng("stop"), self.success())
+        fitted = self.fit()
+        if not fitted.has_paths:
+            return expected_improvement(fitted, self.space, self._rng("stop"), self.success())
+        return expected_regret(fitted, self.minima())
 
     @one_thread
     def _next(self) -> Array:
@@ -295,7 +321,7 @@ class Study:
 
     def _promising(self, x: Array) -> bool:
         """Whether the local model expects an improvement at x that is worth an evaluation."""
-        (model, region), y = self._local(), bounded(self.y)
+        (model, region), y = self._local(), bounded(self._values)
         mixture = model.surrogate.predict(region.frame.inward(x[None]))
         gain = ExpectedImprovement(model.best, model.surrogate.floor)(mixture)[0]
         return bool(gain * model.scale.scale > DONE * (np.median(y) - y.min()))
@@ -314,7 +340,7 @@ class Study:
     def _local(self) -> tuple[Model, Region]:
         """The model next to the incumbent and the trust region, once for each number of values."""
         if self._nearby is None or self._nearby[0] != len(self._values):
-            X, y = np.array(self._cube), bounded(self.y)
+            X, y = np.array(self._cube), bounded(self._values)
             fitted, frame = local_fit(X, y, self.settings, self._rng("local"))
             scales = np.exp(np.log(fitted.surrogate.theta.lengthscales).mean(0))
             size = radius(X, y, self.n_initial, self._is_local)
@@ -362,7 +388,7 @@ class Study:
 
     def _rng(self, purpose: str) -> np.random.Generator:
         seed = [self.settings.seed, STREAMS[purpose], len(self._values)]
-        if purpose in ("mcmc", "local"):
+        if purpose in ("mcmc", "local", "minimum"):
             seed.append(0)  # the posterior depends on the values only
         else:
             seed += [len(self._pending), *([len(self._failed)] if self._failed else [])]

@@ -255,20 +255,21 @@ def print_points(console: Console, points: Mapping[int, Point]) -> None:
 
 
 def print_status(console: Console, campaign: Campaign, summary: standing.Summary) -> None:
-    """Where one study stands: the best, the recommendation, eta, what is pending."""
+    """Where one study stands: the best, the recommendation, the minimum, what is pending."""
     failed = f", {summary.failed} failed" if summary.failed else ""
     pending = f", {len(summary.pending)} pending" if summary.pending else ""
     done = summary.told + summary.failed
     say(console, f"{campaign.name}: {done} of {campaign.budget} evaluations{failed}{pending}")
     if summary.best is not None:
         say(console, f"best observed   {summary.best.value:.6g} at {short(summary.best.point)}")
-    if summary.recommended is not None and summary.eta is not None:
-        found = summary.recommended
+    if (found := summary.recommended) is not None:
         say(console, f"recommended     {short(found.point)}")
         say(console, f"  predicted     {measured(found.mean, found.deviation)}")
-        low, middle, high = summary.eta
-        bound = OPTIMA[campaign.direction]
-        say(console, f"{bound} (eta)   {middle:.6g}, 90% in [{low:.6g}, {high:.6g}]")
+    if summary.minimum is not None:
+        low, middle, high = summary.minimum
+        bound = f"{OPTIMA[campaign.direction]:16}"
+        say(console, f"{bound}{middle:.6g}, 90% in [{low:.6g}, {high:.6g}]")
+        say(console, f"still to gain   {summary.remaining:.3g} expected")
     if summary.pending:
         say(console, "pending:")
         print_points(console, {entry.id: entry.point for entry in summary.pending})

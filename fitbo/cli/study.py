@@ -276,7 +276,8 @@ def _plain(study: StudyConfig, summary: standing.Summary) -> dict[str, Any]:
         "pending": [{"id": e.id, "point": e.point} for e in summary.pending],
         "best": best and {"id": best.id, "point": best.point, "value": best.value},
         "recommended": found and asdict(found),
-        "eta": summary.eta,
+        "minimum": summary.minimum,
+        "remaining": summary.remaining,
         "stopped": summary.stopped,
     }
 

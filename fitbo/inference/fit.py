@@ -80,6 +80,11 @@ class Model:
         return float(self.scale(self.y.min()))
 
     @property
+    def has_paths(self) -> bool:
+        """Whether the process can be drawn: GPy's kernels have no spectrum here."""
+        return isinstance(self.surrogate, Surrogate)
+
+    @property
     def noise_free(self) -> bool:
         """Whether most samples have no noise to speak of."""
         return bool((self.surrogate.noise_variance < NOISELESS).mean() > 0.5)

@@ -7,6 +7,10 @@
 A path is scanned at Sobol points, at clouds about the incumbents and at the data, and climbed down
 from its lowest places (``search.climb``, all paths at once). A search can only miss a lower place:
 the f* found bounds the path's minimum from above.
+
+f* is not eta. Where f = eta + g^2/2 touches eta, g = 0 and its Hessian grad g grad g^T + g Hess g
+has rank one; a smooth isolated minimum in two or more dimensions has full rank, so it lies strictly
+above eta, and the likelihood pushes eta away from it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,17 @@
-"""The expected improvement that remains: a criterion to end a search by.
+"""The improvement that remains: a criterion to end a search by.
 
-With ``b = min_i mu(x_i)`` the lowest posterior mean of f at a point told, and for each sample j of
-the posterior its law of f(x) and its minimum eta_j,
+With ``b = min_i mu(x_i)`` the lowest posterior mean of f at a point told, and f*_j the minimum of
+a path of each sample j,
 
-    R = max_x P(x) 1/M sum_j min( E_j[max(b - f(x), 0)],  b - eta_j )
+    E max(b - f*, 0)
 
-is what the best further evaluation gains on average. No sample gains more than its own minimum
-allows, and P(x) is the probability that the evaluation succeeds (one if none has failed).
+is what an endless search would still gain. Without paths, the law of f(x) and eta_j of each sample
+give what the best *single* evaluation gains on average, which is less,
+
+    R = max_x P(x) 1/M sum_j min( E_j[max(b - f(x), 0)],  b - eta_j ).
+
+No sample gains more than its own bound allows, and P(x) is the probability that the evaluation
+succeeds (one if none has failed).
 
 The second term binds only if f is taken as Gaussian (``rule="linearised"``), because the
 improvement of a parabola respects its minimum; it is applied to the x found without it.
@@ -24,8 +29,16 @@ from fitbo.acquisition.baselines import ExpectedImprovement
 from fitbo.acquisition.feasibility import Success
 from fitbo.acquisition.improvement import log_improvement
 from fitbo.inference.fit import Model
+from fitbo.inference.minimum import Minima
 from fitbo.inference.propose import Worth, best_point
 from fitbo.space import Space
+
+
+def expected_regret(fit: Model, minima: Minima) -> float:
+    """E max(b - f*, 0), in y's units."""
+    best = float(fit.surrogate.predict(fit.X).mean.min())
+    gains = np.maximum(best - minima.f, 0.0)
+    return float(fit.scale.scale * np.average(gains, weights=minima.weights))
 
 
 def expected_improvement(

@@ -24,7 +24,14 @@ from fitbo.space import Categorical, Integer, Space
 from fitbo.study import Study
 
 SAMPLER = ("thin", "min_burn_in", "max_burn_in")
-SAME = ("acquisition", "rule", "etas", "exploit")  # in a file as in the settings
+SAME = (
+    "acquisition",
+    "rule",
+    "etas",
+    "exploit",
+    "deterministic",
+    "local",
+)  # in a file as in the settings
 OWN = ("entropy", "n_initial", "design", "n_samples", "surrogate", "kernel", "resolution", "beta")
 
 

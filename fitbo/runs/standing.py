@@ -28,7 +28,8 @@ class Summary:
     pending: tuple[Entry, ...]
     best: Entry | None
     recommended: Recommended | None
-    eta: tuple[float, ...] | None  # 5%, 50% and 95% of the posterior of eta
+    minimum: tuple[float, ...] | None  # 5%, 50% and 95% of the posterior of the best value
+    remaining: float | None  # how far it is expected to be from the best one known
     stopped: str | None
 
 
@@ -41,14 +42,17 @@ def recommend(notebook: Notebook) -> Recommended:
 def summarise(notebook: Notebook, stopped: str | None = None) -> Summary:
     """How the study stands; a recommendation needs two values."""
     told = sum(entry.state == "told" for entry in notebook.entries.values())
-    known = told > 1
+    known, minimum, remaining = told > 1, None, None
+    if known and (study := _consulted(notebook)).fit().has_paths:
+        minimum, remaining = tuple(study.minimum_quantiles().tolist()), study.remaining()
     return Summary(
         told=told,
         failed=sum(entry.state == "failed" for entry in notebook.entries.values()),
         pending=tuple(notebook.pending()),
         best=notebook.best,
         recommended=recommend(notebook) if known else None,
-        eta=tuple(_consulted(notebook).eta_quantiles().tolist()) if known else None,
+        minimum=minimum,
+        remaining=remaining,
         stopped=stopped or notebook.stopped,
     )
 
