@@ -235,5 +235,6 @@ def scatter(g: Array, exact: Array | None) -> float:
     freedom = len(g) - len(rows)
     if freedom < 3:
         return float("nan")
+    rows = rows / abs(rows).max(1, keepdims=True)  # else K's units decide which of them count
     rest = g - np.linalg.lstsq(rows.T, g, rcond=None)[0] @ rows
     return float(np.sqrt(rest @ rest / freedom / len(g)))

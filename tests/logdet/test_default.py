@@ -187,6 +187,16 @@ def test_benign_matrices_at_any_scale(scale: float) -> None:
             assert abs(off) <= 5 * info.standard_error + 2e-3 * K.shape[0], name
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-30, 1e5, 1e20, 1e300])
+def test_the_standard_error_has_no_units(scale: float) -> None:
+    """What the exact low moments explain of the scatter, they explain in any units of K."""
+    K = stationary(100, 2, 0.3, 1e-3, np.inf)
+    _, info = logdet(K, seed=0, return_info=True)
+    _, scaled = logdet(scale * K, seed=0, return_info=True)
+    assert info.prior == scaled.prior == "ritz"
+    assert_allclose(scaled.standard_error, info.standard_error, rtol=1e-3)
+
+
 def test_eigenvalues_beyond_the_largest_double() -> None:
     """All entries are finite; the largest eigenvalue, 6e309, is not."""
     K = 1e308 * (np.full((60, 60), 1.0) + 0.5 * np.eye(60))
