@@ -1,6 +1,7 @@
-"""Kill -9 at random moments of a campaign, resume each time, and count what was lost.
+"""Kill -9 at random moments of campaigns and studies, resume each time, and count what was lost.
 
     python benchmarks/faults.py               # 50 kills, some five minutes; writes results/faults/
+    python benchmarks/faults.py --attack disk # other attacks: see faults_attacks.py
     python benchmarks/faults.py --kills 3
     python benchmarks/faults.py --blackbox    # a black box that fails: see faults_blackbox.py
 
@@ -48,7 +49,31 @@ seeds: {seeds}
 budget: {budget}
 initial: {{n: 4}}
 """
-EXECUTORS = {"serial": 1, "processes": 2}  # and how many studies each has under way
+STUDY = """\
+name: faults
+objective: {{python: "./model.py:f"}}
+space:
+  x: {{type: real, low: 0, high: 1}}
+  n: {{type: integer, low: 1, high: 9}}
+  c: {{type: categorical, choices: [a, b, c]}}
+method: {{acquisition: fitbo, entropy: mm, samples: 16}}
+seed: 3
+budget: {budget}
+initial: {{n: 4}}
+"""
+MODEL = """\
+import os
+import time
+
+def f(x, n, c):
+    log = os.open({log!r}, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    os.write(log, ("study " + repr([x, n, c]) + "\\n").encode())
+    os.close(log)
+    time.sleep(0.05)
+    return (x - 0.3) ** 2 + 0.02 * (n - 4) ** 2 + 0.1 * "abc".index(c)
+"""
+# And how many studies each has under way; ``study`` is a file of one with a Python function.
+EXECUTORS = {"serial": 1, "processes": 2, "study": 1}
 # Python imports this in every process that it starts, workers too. The objective sleeps, so that
 # some kills come while it is under way.
 COUNTER = """\
@@ -96,19 +121,23 @@ class Kill:
 
 
 class Campaign:
-    """A campaign in a folder of its own, with a count of its evaluations."""
+    """A campaign or a study in a folder of its own, with a count of its evaluations."""
 
-    def __init__(self, folder: Path, seeds: int, budget: int) -> None:
+    def __init__(self, folder: Path, seeds: int, budget: int, single: bool = False) -> None:
         folder.mkdir(parents=True)
-        self.folder, self.log = folder, folder / "evaluations.log"
+        self.folder, self.log, self.single = folder, folder / "evaluations.log", single
         self.config = folder / "faults.yaml"
-        self.config.write_text(CONFIG.format(seeds=seeds, budget=budget))
-        (folder / "sitecustomize.py").write_text(COUNTER.format(log=str(self.log)))
+        self.config.write_text((STUDY if single else CONFIG).format(seeds=seeds, budget=budget))
+        if single:
+            (folder / "model.py").write_text(MODEL.format(log=str(self.log)))
+        else:
+            (folder / "sitecustomize.py").write_text(COUNTER.format(log=str(self.log)))
         self.kept: dict[Path, bytes] = {}
         self.cut = 0
 
     def start(self, executor: str) -> subprocess.Popen[bytes]:
-        kind = [f"executor.kind={executor}", f"executor.workers={EXECUTORS[executor]}"]
+        place = "serial" if self.single else executor
+        kind = [f"executor.kind={place}", f"executor.workers={EXECUTORS[place]}"]
         settings = [f"output={self.folder / 'out'}", *kind]
         return subprocess.Popen(
             **fitbo_run(self.config, settings=settings, path=[self.folder]),
@@ -147,7 +176,7 @@ class Campaign:
             seen[line] = seen.get(line, 0) + 1
         for lines in self.journals().values():
             header, *rows = map(json.loads, lines.splitlines())
-            name = header["study"]["problem"]["name"]
+            name = header["study"]["problem"].get("name", "study")
             for row in rows:
                 if row["event"] == "told":
                     point = f"{name} {list(row['point'].values())!r}"
@@ -158,7 +187,9 @@ class Campaign:
     def results(self) -> dict[str, bytes]:
         """What must not depend on the kills, of every file of the results."""
         out = self.folder / "out"
-        files = sorted(path for path in out.rglob("*") if path.is_file())
+        # A study's own page shows the seconds of each evaluation.
+        timed = ["report.html"] if self.single else []
+        files = sorted(path for path in out.rglob("*") if path.is_file() and path.name not in timed)
         return {
             str(path.relative_to(out)): INCIDENTAL.sub(b"", path.read_bytes()) for path in files
         }
@@ -192,30 +223,40 @@ def run(
 ) -> tuple[list[Kill], int, int]:
     """That many kills, the campaigns completed, and how many of their files differ."""
     rng = np.random.default_rng(seed)
-    undisturbed = Campaign(folder / "undisturbed", seeds, budget)
-    _complete(undisturbed)
-    undisturbed.count()
-    undisturbed.check_points()
-    expected = undisturbed.results()
+    expected: dict[bool, dict[str, bytes]] = {}
     done: list[Kill] = []
     complete = differing = 0
-    campaign = Campaign(folder / str(complete), seeds, budget)
+
+    def begun() -> Campaign:
+        """The next: campaigns in the first half of the kills, studies in the second."""
+        single = 2 * len(done) >= kills
+        if single not in expected:
+            whole = Campaign(folder / f"undisturbed-{single}", seeds, budget, single)
+            _complete(whole)
+            whole.count()
+            whole.check_points()
+            expected[single] = whole.results()
+        return Campaign(folder / str(complete), seeds, budget, single)
+
+    campaign = begun()
     while len(done) < kills:
-        kill = one_kill(campaign, str(rng.choice(list(EXECUTORS))), rng)
+        kind = "study" if campaign.single else str(rng.choice(["serial", "processes"]))
+        kill = one_kill(campaign, kind, rng)
         if kill is not None:
             done.append(kill)
             print(f"{len(done):3d} {kill}", flush=True)
-            if len(done) < kills:
+            if len(done) < kills and campaign.single == (2 * len(done) >= kills):
                 continue
             _complete(campaign)
         _, cut, lost = campaign.count()
         _require(cut == lost == 0, f"{cut} evaluations cut short and {lost} lost without a kill")
         campaign.check_points()
-        found = campaign.results()
-        unlike = sum(found.get(name) != expected.get(name) for name in found | expected)
+        found, whole = campaign.results(), expected[campaign.single]
+        unlike = sum(found.get(name) != whole.get(name) for name in found | whole)
         complete, differing = complete + 1, differing + unlike
-        print(f"campaign {complete} complete, {unlike} files differ", flush=True)
-        campaign = Campaign(folder / str(complete), seeds, budget)
+        what = "study" if campaign.single else "campaign"
+        print(f"{what} {complete} complete, {unlike} files differ", flush=True)
+        campaign = begun()
     return done, complete, differing
 
 
@@ -236,8 +277,9 @@ def table(kills: list[Kill], complete: int, differing: int, seconds: float) -> l
         lines.append(f"| {' | '.join(map(str, cells))} |")
     lines += [
         "",
-        f"Campaigns completed across these kills: {complete}. Their files that differ from those "
-        f"of an undisturbed run, apart from the seconds: {differing}. {seconds:.0f} s in all.",
+        f"Campaigns and studies completed across these kills: {complete}. Their files that differ "
+        f"from those of an undisturbed run, apart from the seconds: {differing}. "
+        f"{seconds:.0f} s in all.",
         "",
         "*Cut short*: evaluations under way at a kill, which were made again; *run twice*: those "
         "beyond one for each study under way; *lost*: lines that had been written.",
@@ -308,6 +350,10 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    if "--attack" in sys.argv:
+        import faults_attacks  # beside this file
+
+        raise SystemExit(faults_attacks.main(sys.argv[1:]))
     if "--blackbox" in sys.argv:
         import faults_blackbox  # beside this file
 

@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import psutil
 import pytest
 
 from fitbo.config.campaign import Campaign, StudyConfig
+from fitbo.config.executor import Executor as ExecutorConfig
 from fitbo.records.journal import Writer
 from fitbo.runs import executors
 from fitbo.runs.executors import run_all
@@ -296,3 +298,27 @@ def test_without_distributed_dask_says_what_to_install(
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ValueError, match=r"fitbo\[dask\]"):
         run_grid(campaign(tmp_path, executor="dask"))
+
+
+def test_a_dask_worker_killed_while_it_starts_again_is_replaced() -> None:
+    """Its nanny gives up then, and the cluster took no notice: the work waited for ever."""
+    pytest.importorskip("distributed")
+
+    def workers() -> list[psutil.Process]:
+        found = []
+        for each in psutil.Process().children(recursive=True):
+            with suppress(psutil.Error):  # it has just ended
+                found += [each] if "spawn_main" in " ".join(each.cmdline()) else []
+        return found
+
+    before = {each.pid for each in workers()}
+    with executors.open_executor(ExecutorConfig("dask", 1), 1) as (executor, _):
+        first = executor.submit(os.getpid).result(timeout=300)
+        gone = {first, *before}
+        os.kill(first, signal.SIGKILL)
+        for _ in range(2):  # as soon as there is another, long before it is ready
+            wait_for(lambda: any(each.pid not in gone for each in workers()), 300)
+            young = next(each for each in workers() if each.pid not in gone)
+            gone.add(young.pid)
+            young.kill()
+        assert executor.submit(os.getpid).result(timeout=300) not in gone
