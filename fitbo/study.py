@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike
 from fitbo.acquisition.feasibility import Success, learn
 from fitbo.checks import finite, one_of
 from fitbo.inference.fit import Fit, believing, fit
+from fitbo.inference.importance import Importance, importance
 from fitbo.inference.propose import Recommendation, propose, recommend
 from fitbo.inference.settings import Settings
 from fitbo.inference.stopping import expected_improvement
@@ -207,6 +208,11 @@ class Study:
             failed = self._rows([u for u, _ in self._failed])
             self._success = known, learn(self.space, self._rows(self._cube), failed)
         return self._success[1]
+
+    @one_thread
+    def importance(self) -> dict[str, Importance]:
+        """Which parameters matter: total effects with 90% intervals, the largest first."""
+        return importance(self.fit(), self.space, np.random.default_rng(self.settings.seed))
 
     def eta_quantiles(self, probabilities: Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
         """Posterior quantiles of the model's bound, the unknown minimum, in y's units.

@@ -275,6 +275,8 @@ def _plain(study: StudyConfig, summary: standing.Summary) -> dict[str, Any]:
         "recommended": found and asdict(found),
         "eta": summary.eta,
         "stopped": summary.stopped,
+        "importance": summary.importance
+        and {name: found._asdict() for name, found in summary.importance.items()},
     }
 
 

@@ -108,7 +108,7 @@ def minimize(
         wanted = False
 
         def submit(entry: Entry) -> Future[Outcome]:
-            shown.begun(entry)
+            shown.begun(notebook, entry)
             return evaluate(entry)
 
         def watch(notebook: Notebook, entry: Entry, outcome: Outcome) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from fitbo.inference.importance import Importance
 from fitbo.records.events import Entry, Point
 from fitbo.records.notebook import Notebook
 from fitbo.runs.limits import limits_of
@@ -30,6 +32,7 @@ class Summary:
     recommended: Recommended | None
     eta: tuple[float, ...] | None  # 5%, 50% and 95% of the posterior of eta
     stopped: str | None
+    importance: Mapping[str, Importance] | None = None  # total effects, the largest first
 
 
 def recommend(notebook: Notebook) -> Recommended:
@@ -50,6 +53,7 @@ def summarise(notebook: Notebook, stopped: str | None = None) -> Summary:
         recommended=recommend(notebook) if known else None,
         eta=tuple(_consulted(notebook).eta_quantiles().tolist()) if known else None,
         stopped=stopped or notebook.stopped,
+        importance=_consulted(notebook).importance() if known else None,
     )
 
 
