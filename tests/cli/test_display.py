@@ -31,7 +31,7 @@ def test_a_study_and_its_summary_fit_the_terminal(tmp_path: Path, width: int) ->
     text = shown.export_text(clear=True)
     assert f"[{campaign.budget}/{campaign.budget}]" in text
     assert f"{campaign.budget - 1}/{campaign.budget}" in text
-    assert re.search(r"^#\d 0 s  a=0\.\d+ n=\d c=\w+$", text, flags=re.MULTILINE), text
+    assert re.search(r"\n#\d \d s  a=0\.\d+ n=\d c=\w+", text), text
     print_status(shown, campaign, summarise(notebook))
     lines = shown.export_text().splitlines()
     assert all(len(line.rstrip()) <= width for line in lines), lines
