@@ -29,7 +29,7 @@ from fitbo.objectives.command import written
 from fitbo.records.events import Point
 from fitbo.report import regret
 from fitbo.runs import standing
-from fitbo.screen import digits, measured, short
+from fitbo.screen import digits, measured, resolved, short
 from fitbo.study import OPTIMA, SIGNS
 
 
@@ -255,9 +255,9 @@ def print_status(console: Console, campaign: Campaign, summary: standing.Summary
         found = summary.recommended
         facts["recommended"] = short(found.point)
         facts["  predicted"] = measured(found.mean, found.deviation)
-        low, middle, high = summary.eta
+        low, middle, high = (resolved(q, summary.eta[2] - summary.eta[0]) for q in summary.eta)
         bound = f"{OPTIMA[campaign.direction]} (eta)"
-        facts[bound] = f"{middle:.6g}, 90% in [{low:.6g}, {high:.6g}]"
+        facts[bound] = f"{middle}, 90% in [{low}, {high}]"
     if summary.importance is not None:
         facts["what matters"] = shares(summary.importance)
     _print_facts(console, facts)
