@@ -35,7 +35,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 import fitbo
-from fitbo import Categorical, Integer, Real, Space
+from fitbo import Categorical, Integer, Real
 
 RESULTS = ROOT / "results" / "conditional"
 N_START, FOLDS = 10, 3
@@ -105,30 +105,40 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     return shifted / shifted.sum(1, keepdims=True)
 
 
-def suggested(trial: Any, problem: str) -> dict[str, Any]:
+def svm(trial: Any) -> dict[str, Any]:
     """The point as an objective for Optuna asks for it: only what exists."""
-    space, point = SPACES[problem], dict[str, Any]()
-    rules = Space(space)
-    for name, p in space.items():
-        if p.when is not None and not exists(rules, name, point):
-            continue
-        match p:
-            case Real():
-                point[name] = trial.suggest_float(name, p.low, p.high, log=p.log)
-            case Integer():
-                point[name] = trial.suggest_int(name, p.low, p.high, log=p.log)
-            case Categorical():
-                point[name] = trial.suggest_categorical(name, p.choices)
+    kernel = trial.suggest_categorical("kernel", ["linear", "poly", "rbf", "sigmoid"])
+    point = {"kernel": kernel, "C": trial.suggest_float("C", 1e-3, 1e3, log=True)}
+    if kernel != "linear":
+        point["gamma"] = trial.suggest_float("gamma", 1e-5, 10.0, log=True)
+    if kernel == "poly":
+        point["degree"] = trial.suggest_int("degree", 2, 5)
+    if kernel in ("poly", "sigmoid"):
+        point["coef0"] = trial.suggest_float("coef0", -2.0, 2.0)
     return point
 
 
-def exists(space: Space, name: str, point: Mapping[str, Any]) -> bool:
-    """Whether a parameter exists beside the values of those before it."""
-    rule = next(rule for rule in space._rules if space.names[rule.index] == name)
-    needs = [space.names[i] for i in rule.needs]
-    return all(n in point for n in needs) and bool(rule.condition(space._single(point))[0])
+def mlp(trial: Any) -> dict[str, Any]:
+    """The same for the network."""
+    solver = trial.suggest_categorical("solver", ["lbfgs", "sgd", "adam"])
+    point = {"solver": solver, "alpha": trial.suggest_float("alpha", 1e-6, 10.0, log=True)}
+    point["width"] = trial.suggest_int("width", 2, 64, log=True)
+    if solver != "lbfgs":
+        rate = trial.suggest_float("learning_rate_init", 1e-5, 1.0, log=True)
+        point["learning_rate_init"] = rate
+    if solver == "sgd":
+        point["momentum"] = trial.suggest_float("momentum", 0.0, 0.99)
+        schedule = trial.suggest_categorical("learning_rate", ["constant", "invscaling"])
+        point["learning_rate"] = schedule
+        if schedule == "invscaling":
+            point["power_t"] = trial.suggest_float("power_t", 0.1, 0.9)
+    if solver == "adam":
+        point["beta_1"] = trial.suggest_float("beta_1", 0.5, 0.99)
+        point["beta_2"] = trial.suggest_float("beta_2", 0.9, 0.9999)
+    return point
 
 
+SUGGESTED = {"svm": svm, "mlp": mlp}
 Runner = Callable[[str, int, int], np.ndarray]
 
 
@@ -145,7 +155,7 @@ def optuna_study(make: Callable[[Any, int], Any]) -> Runner:
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         study = optuna.create_study(sampler=make(optuna.samplers, seed))
-        study.optimize(lambda trial: loss(problem, suggested(trial, problem)), n_trials=n)
+        study.optimize(lambda trial: loss(problem, SUGGESTED[problem](trial)), n_trials=n)
         return np.array([trial.value for trial in study.trials])
 
     return run

@@ -29,6 +29,7 @@ from fitbo.acquisition.baselines import ExpectedImprovement
 from fitbo.acquisition.feasibility import Success, learn
 from fitbo.checks import finite, one_of
 from fitbo.inference.fit import Fit, Model, believing, fit
+from fitbo.inference.importance import Importance, importance
 from fitbo.inference.local import local_fit
 from fitbo.inference.minimum import Minima, draw_minima
 from fitbo.inference.propose import Recommendation, incumbents, propose, recommend
@@ -237,6 +238,11 @@ class Study:
             failed = self._rows([u for u, _ in self._failed])
             self._success = known, learn(self.space, self._rows(self._cube), failed)
         return self._success[1]
+
+    @one_thread
+    def importance(self) -> dict[str, Importance]:
+        """Which parameters matter: total effects with 90% intervals, the largest first."""
+        return importance(self.fit(), self.space, np.random.default_rng(self.settings.seed))
 
     @one_thread
     def minima(self) -> Minima:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -19,16 +19,17 @@ from rich import progress
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from fitbo.config.campaign import Campaign, StudyConfig
-from fitbo.objectives import Outcome
+from fitbo.inference.importance import Importance
 from fitbo.objectives.command import written
-from fitbo.records.events import Entry, Point
-from fitbo.records.notebook import Notebook
+from fitbo.records.events import Point
 from fitbo.report import regret
 from fitbo.runs import standing
-from fitbo.screen import digits, measured, short
+from fitbo.screen import digits, measured, resolved, short
 from fitbo.study import OPTIMA, SIGNS
 
 
@@ -57,19 +58,6 @@ def new_study(study: StudyConfig) -> str:
 def assignment(name: str, value: Any) -> str:
     """A parameter as ``fitbo tell --set`` takes it, quoted for a shell."""
     return shlex.quote(f"{name}={written(value)}")
-
-
-def watcher(console: Console, campaign: Campaign) -> Callable[[Notebook, Entry, Outcome], None]:
-    """A line for each outcome of one study."""
-
-    def show(notebook: Notebook, entry: Entry, outcome: Outcome) -> None:
-        known = notebook.best
-        what = f"failed: {outcome.reason}" if outcome.value is None else f"{outcome.value:.6g}"
-        best = f"  (best {known.value:.6g})" if known is not None else ""
-        done = f"[{len(notebook.outcomes)}/{campaign.budget}]"
-        say(console, f"{done} {short(entry.point)}: {what}{best}")
-
-    return show
 
 
 @contextmanager
@@ -255,23 +243,48 @@ def print_points(console: Console, points: Mapping[int, Point]) -> None:
 
 
 def print_status(console: Console, campaign: Campaign, summary: standing.Summary) -> None:
-    """Where one study stands: the best, the recommendation, the minimum, what is pending."""
+    """Where one study stands: the best, the minimum, what matters, what is pending."""
     failed = f", {summary.failed} failed" if summary.failed else ""
     pending = f", {len(summary.pending)} pending" if summary.pending else ""
     done = summary.told + summary.failed
     say(console, f"{campaign.name}: {done} of {campaign.budget} evaluations{failed}{pending}")
+    facts: dict[str, str] = {}
     if summary.best is not None:
-        say(console, f"best observed   {summary.best.value:.6g} at {short(summary.best.point)}")
+        facts["best observed"] = f"{summary.best.value:.6g} at {short(summary.best.point)}"
     if (found := summary.recommended) is not None:
-        say(console, f"recommended     {short(found.point)}")
-        say(console, f"  predicted     {measured(found.mean, found.deviation)}")
+        facts["recommended"] = short(found.point)
+        facts["  predicted"] = measured(found.mean, found.deviation)
     if summary.minimum is not None:
-        low, middle, high = summary.minimum
-        bound = f"{OPTIMA[campaign.direction]:16}"
-        say(console, f"{bound}{middle:.6g}, 90% in [{low:.6g}, {high:.6g}]")
-        say(console, f"still to gain   {summary.remaining:.3g} expected")
+        spread = summary.minimum[2] - summary.minimum[0]
+        low, middle, high = (resolved(q, spread) for q in summary.minimum)
+        facts[OPTIMA[campaign.direction]] = f"{middle}, 90% in [{low}, {high}]"
+        facts["still to gain"] = f"{summary.remaining:.2g} expected"
+    if summary.importance is not None:
+        facts["what matters"] = shares(summary.importance)
+    _print_facts(console, facts)
     if summary.pending:
         say(console, "pending:")
         print_points(console, {entry.id: entry.point for entry in summary.pending})
     if summary.stopped:
         say(console, f"stopped: {summary.stopped}")
+
+
+def shares(found: Mapping[str, Importance]) -> str:
+    """``rate 81% [74, 88], depth 20% [12, 31]``: total effects of a hundredth and more."""
+    return ", ".join(
+        f"{name} {each.effect:.0%} [{100 * each.low:.0f}, {100 * each.high:.0f}]"
+        for name, each in found.items()
+        if each.effect >= 0.01
+    )
+
+
+def _print_facts(console: Console, facts: Mapping[str, str]) -> None:
+    """A line for each; on a terminal that is too narrow, folded between words below its name."""
+    widest = max([len(text) for text in facts.values()], default=0) + 16
+    if not console.is_terminal or widest <= console.width:
+        for name, text in facts.items():
+            say(console, f"{name:<16}{text}")
+        return
+    for name, text in facts.items():
+        say(console, name)
+        console.print(Padding(Text(text), (0, 0, 0, 2)), highlight=False)

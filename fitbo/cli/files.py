@@ -29,6 +29,7 @@ from fitbo.report import history, regret
 from fitbo.runs import executors, standing
 from fitbo.runs.loop import NothingWorks
 from fitbo.runs.study import run as run_study
+from fitbo.screen import follow
 from fitbo.surrogate import KERNELS
 
 OK, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
@@ -65,9 +66,15 @@ def _run_one(campaign: Campaign, options: Namespace, console: Console, errors: C
     (study,) = campaign.studies()
     if not options.quiet and not study.journal.exists():
         say(errors, display.new_study(study))
-    watch = None if options.quiet else display.watcher(console, campaign)
     try:
-        notebook = run_study(study, watch=watch)
+        with follow(
+            campaign.budget,
+            not options.quiet,
+            title=campaign.name,
+            time_limit=campaign.time_limit,
+            console=console,
+        ) as shown:
+            notebook = run_study(study, watch=shown.ended, begun=shown.begun)
     except Busy as error:
         raise ValueError(f"{error}: wait until it has ended, or end it") from None
     except NothingWorks as error:

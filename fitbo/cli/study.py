@@ -279,6 +279,8 @@ def _plain(study: StudyConfig, summary: standing.Summary) -> dict[str, Any]:
         "minimum": summary.minimum,
         "remaining": summary.remaining,
         "stopped": summary.stopped,
+        "importance": summary.importance
+        and {name: found._asdict() for name, found in summary.importance.items()},
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -42,10 +42,10 @@ ELSEWHERE = {
 CALLED_HERE = {theirs: ours for ours, names in ELSEWHERE.items() for theirs in names.split()}
 
 
-def check_names(fun: Any, bounds: Any, others: Collection[str]) -> None:
-    """A TypeError about an argument that is not ours, with what it is called here."""
-    from fitbo.minimise.call import minimize
-
+def check_names(
+    minimize: Callable[..., Any], fun: Any, bounds: Any, others: Collection[str]
+) -> None:
+    """A TypeError about an argument that is not ``minimize``'s, with what it is called here."""
     ours = {
         name
         for name, p in inspect.signature(minimize).parameters.items()

@@ -83,7 +83,7 @@ def minimize(
     ``fun_recommended`` where the posterior mean is best and that mean. Ctrl-C ends the search and
     returns what is known, with ``success`` false, as it is if every evaluation failed.
     """
-    check_names(fun, bounds, settings)
+    check_names(minimize, fun, bounds, settings)
     whole("n_calls", n_calls, least=1)
     if n_workers is not None:
         whole("n_workers", n_workers, least=1)
@@ -108,7 +108,7 @@ def minimize(
         wanted = False
 
         def submit(entry: Entry) -> Future[Outcome]:
-            shown.begun(entry)
+            shown.begun(notebook, entry)
             return evaluate(entry)
 
         def watch(notebook: Notebook, entry: Entry, outcome: Outcome) -> None:

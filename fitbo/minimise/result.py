@@ -9,6 +9,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from fitbo.checks import one_of
+from fitbo.inference.importance import Importance
 from fitbo.mixture import Array
 from fitbo.objectives.outcome import clip
 from fitbo.records.notebook import Notebook
@@ -107,6 +108,10 @@ class Result(OptimizeResult):
             point = self.notebook.plain(self.x_recommended)
             return slices.slice_figure(name, study, told, point)
         return slices.dependence_figure(name, study, told, np.random.default_rng(0))
+
+    def importance(self) -> dict[str, Importance]:
+        """Which parameters matter: total effects with 90% intervals, the largest first."""
+        return self.study.importance()
 
     def _lines(self) -> dict[str, str]:
         """What is worth seeing, by its name: ten lines at most."""

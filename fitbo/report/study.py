@@ -31,6 +31,10 @@ CAPTIONS = {
     "eta": "The posterior of η, the bound of the model's warp on the side of the best: its median, "
     "50% and 90% bands, against the best value told.",
 }
+EFFECTS = (
+    "The share of the variance of f over the space that is left when all other parameters are "
+    "known. The interval is over the hyperparameter samples."
+)
 BACKGROUND_SEED = 0  # of the points that a dependence is averaged over
 
 
@@ -55,6 +59,7 @@ def study_page(notebook: Notebook, run: Run) -> tuple[str, dict[str, bytes]]:
         links="".join(f'<a href="#{name}">{name.capitalize()}</a>' for name in listed),
         notes=stopped,
         sections=page.section("summary", "Summary", _summary(notebook, summary))
+        + _importance(summary)
         + page.section("figures", "Figures", page.figures(title, drawn, CAPTIONS))
         + page.section("evaluations", "Evaluations", _table(notebook), "Click a heading to sort."),
         config=page.details("Resolved configuration and versions", made_with([run])),
@@ -99,6 +104,22 @@ def _summary(notebook: Notebook, summary: Summary) -> str:
         for name, *values in zip(("value", *names), *columns.values(), strict=True)
     ]
     return page.table([("", False), *((name, True) for name in columns)], rows, sortable=False)
+
+
+def _importance(summary: Summary) -> str:
+    """The section of what matters; nothing before there is a model."""
+    if summary.importance is None:
+        return ""
+    rows = [
+        [
+            Cell(name, name, strong=True),
+            Cell(f"{found.effect:.1%}", found.effect),
+            Cell(f"{found.low:.1%} … {found.high:.1%}", found.low),
+        ]
+        for name, found in summary.importance.items()
+    ]
+    columns = [("parameter", False), ("total effect", True), ("90% interval", True)]
+    return page.section("importance", "What matters", page.table(columns, rows), EFFECTS)
 
 
 def _table(notebook: Notebook) -> str:

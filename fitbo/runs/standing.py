@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from fitbo.inference.importance import Importance
 from fitbo.records.events import Entry, Point
 from fitbo.records.notebook import Notebook
 from fitbo.runs.limits import limits_of
@@ -31,6 +33,7 @@ class Summary:
     minimum: tuple[float, ...] | None  # 5%, 50% and 95% of the posterior of the best value
     remaining: float | None  # how far it is expected to be from the best one known
     stopped: str | None
+    importance: Mapping[str, Importance] | None = None  # total effects, the largest first
 
 
 def recommend(notebook: Notebook) -> Recommended:
@@ -54,6 +57,7 @@ def summarise(notebook: Notebook, stopped: str | None = None) -> Summary:
         minimum=minimum,
         remaining=remaining,
         stopped=stopped or notebook.stopped,
+        importance=_consulted(notebook).importance() if known else None,
     )
 
 

@@ -17,7 +17,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import chdir, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -52,6 +52,7 @@ def run(
     *,
     callback: Callback | None = None,
     watch: Watch | None = None,
+    begun: Callable[[Notebook, Entry], None] = lambda notebook, entry: None,
     stop: Callable[[], bool] = lambda: False,
     patience: float = PATIENCE,
 ) -> Notebook | None:
@@ -59,6 +60,7 @@ def run(
 
     callback   called with the study after each outcome; a true result ends the study
     watch      called with the notebook, the entry and its outcome, for a display
+    begun      called with the notebook and an entry whose evaluation starts, likewise
     stop       called before each evaluation; if true, the run ends as if it were interrupted
     patience   seconds to wait for another process that writes the journal
     """
@@ -98,9 +100,14 @@ def run(
         _place(config.evaluations) as (executor, workers),
     ):
         here = inline(lambda entry: job(entry)())
+
+        def submit(entry: Entry) -> Future[Outcome]:
+            begun(notebook, entry)
+            return here(entry) if executor is None else executor.submit(job(entry))
+
         loop = Loop(
             notebook,
-            (lambda entry: executor.submit(job(entry))) if executor is not None else here,
+            submit,
             n_workers=workers,
             limits=limits_of(config.campaign),
             truth=truth,

@@ -1,7 +1,7 @@
 """One study as it runs: a bar on a terminal or in a notebook, else a line for each outcome.
 
     with follow(budget, progress=True) as shown:
-        shown.begun(entry)                         when an evaluation starts
+        shown.begun(notebook, entry)               when an evaluation starts
         shown.ended(notebook, entry, outcome)      when its outcome is recorded
 
 On a terminal the bar stays below the lines of the outcomes, and shows, within 45 columns too,
@@ -40,7 +40,7 @@ FRAMES = 4  # per second
 class Shown(Protocol):
     """What is told of evaluations that start and end."""
 
-    def begun(self, entry: Entry) -> None: ...
+    def begun(self, notebook: Notebook, entry: Entry) -> None: ...
 
     def ended(self, notebook: Notebook, entry: Entry, outcome: Outcome) -> None: ...
 
@@ -71,7 +71,7 @@ def follow(
 class Nothing:
     """Shows nothing."""
 
-    def begun(self, entry: Entry) -> None: ...
+    def begun(self, notebook: Notebook, entry: Entry) -> None: ...
 
     def ended(self, notebook: Notebook, entry: Entry, outcome: Outcome) -> None: ...
 
@@ -106,16 +106,25 @@ class Bar(Nothing):
     ) -> None:
         self.budget, self.title, self.time_limit, self.clock = budget, title, time_limit, clock
         self.running: dict[int, tuple[Entry, float]] = {}
-        self.moments = [clock()]  # of the start, and of each outcome since
+        self.began = clock()
+        self.moments = [self.began]  # of the start, and of each outcome since
         self.count = self.failed = 0
+        self.known = False  # whether a notebook was seen
         self.best: float | None = None
 
-    def begun(self, entry: Entry) -> None:
+    def begun(self, notebook: Notebook, entry: Entry) -> None:
+        if not self.known:  # a study that is continued has a past
+            self.began -= notebook.elapsed
+            self._look(notebook)
         self.running[entry.id] = entry, self.clock()
 
     def ended(self, notebook: Notebook, entry: Entry, outcome: Outcome) -> None:
         self.running.pop(entry.id, None)
         self.moments.append(self.clock())
+        self._look(notebook)
+
+    def _look(self, notebook: Notebook) -> None:
+        self.known = True
         outcomes = [each for each in notebook.outcomes if each.source != GIVEN]
         self.count, self.failed = len(outcomes), sum(each.value is None for each in outcomes)
         self.best = notebook.best.value if notebook.best is not None else None
@@ -133,7 +142,7 @@ class Bar(Nothing):
         since = self.clock() - self.moments[-1]
         left = max(0.0, statistics.fmean(gaps) * (self.budget - self.count) - since)
         if self.time_limit is not None:
-            left = min(left, max(0.0, self.time_limit - (self.clock() - self.moments[0])))
+            left = min(left, max(0.0, self.time_limit - (self.clock() - self.began)))
         return left
 
     def __rich__(self) -> Group:
@@ -165,9 +174,9 @@ class Both(Nothing):
     def __init__(self, *parts: Shown) -> None:
         self.parts = parts
 
-    def begun(self, entry: Entry) -> None:
+    def begun(self, notebook: Notebook, entry: Entry) -> None:
         for part in self.parts:
-            part.begun(entry)
+            part.begun(notebook, entry)
 
     def ended(self, notebook: Notebook, entry: Entry, outcome: Outcome) -> None:
         for part in self.parts:
@@ -183,8 +192,8 @@ class Cell(Nothing):
         self.bar = bar
         self.handle: Any = display(self._drawn(), raw=True, display_id=True)
 
-    def begun(self, entry: Entry) -> None:
-        self.bar.begun(entry)
+    def begun(self, notebook: Notebook, entry: Entry) -> None:
+        self.bar.begun(notebook, entry)
         self.handle.update(self._drawn(), raw=True)
 
     def ended(self, notebook: Notebook, entry: Entry, outcome: Outcome) -> None:

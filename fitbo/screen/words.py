@@ -17,14 +17,18 @@ def short(point: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={digits(value)}" for name, value in point.items())
 
 
+def resolved(value: float, scale: float) -> str:
+    """A number to the second digit of a scale, such as its standard deviation; six at most."""
+    if not (math.isfinite(scale) and scale > 0 and math.isfinite(value)):
+        return f"{value:.6g}"
+    decimals = 1 - math.floor(math.log10(scale))
+    rounded = round(value, decimals)
+    return f"{rounded:.{decimals}f}" if 0 <= decimals <= 6 else f"{rounded:.6g}"
+
+
 def measured(mean: float, deviation: float) -> str:
     """``0.1234 ± 0.0056``: a mean to the second digit of its standard deviation."""
-    if not (math.isfinite(deviation) and deviation > 0 and math.isfinite(mean)):
-        return f"{mean:.6g} ± {deviation:.2g}"
-    decimals = 1 - math.floor(math.log10(deviation))
-    rounded = round(mean, decimals)
-    text = f"{rounded:.{decimals}f}" if 0 <= decimals <= 6 else f"{rounded:.6g}"
-    return f"{text} ± {deviation:.2g}"
+    return f"{resolved(mean, deviation)} ± {deviation:.2g}"
 
 
 def duration(seconds: float) -> str:

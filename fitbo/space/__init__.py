@@ -7,7 +7,8 @@ Add here: a new kind of parameter, a new initial design (one function and a line
 from fitbo.space.design import DESIGNS
 from fitbo.space.numeric import Integer, Real
 from fitbo.space.parameters import Categorical, Parameter
-from fitbo.space.space import ENUMERABLE, Differentiable, Exhausted, Space
+from fitbo.space.protocol import Differentiable, Exhausted
+from fitbo.space.space import ENUMERABLE, Space
 
 __all__ = [
     "DESIGNS",

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,18 +47,6 @@ from fitbo.space.numeric import Real
 from fitbo.space.parameters import Categorical, Parameter
 
 ENUMERABLE = 1 << 16  # points of a finite space that are listed rather than drawn
-
-
-class Differentiable(Protocol):
-    """A function of points of the cube, (B, dim) -> (B,); with its gradient, (B,) and (B, dim)."""
-
-    def __call__(self, U: Array) -> Array: ...
-
-    def value_and_grad(self, U: Array) -> tuple[Array, Array]: ...
-
-
-class Exhausted(Exception):
-    """Every point of a finite space has been asked for: the study ends with this message."""
 
 
 @dataclass(frozen=True, init=False)

@@ -34,7 +34,7 @@ def study(direction: str = "minimize") -> Notebook:
 def outcome(notebook: Notebook, bar: Any, value: float | None, **changed: Any) -> Entry:
     """Begin an evaluation and end it."""
     entry = notebook.entry_of({**POINT, **changed}, "run")
-    bar.begun(entry)
+    bar.begun(notebook, entry)
     if value is None:
         notebook.failed(entry, "burnt")
     else:
@@ -64,7 +64,7 @@ def test_the_bar_says_what_runs_how_long_and_what_is_left(width: int) -> None:
     for value in (0.31, 0.124, None):
         clock.now += 60
         outcome(notebook, bar, value, grams=5 + len(notebook.outcomes))
-    bar.begun(notebook.entry_of(POINT, "run"))
+    bar.begun(notebook, notebook.entry_of(POINT, "run"))
     clock.now += 12
     lines = drawn(bar, width)
     assert len(lines) == 3
@@ -88,7 +88,7 @@ def test_many_workers_do_not_fill_the_screen_and_the_time_limit_counts() -> None
     clock.now += 30
     outcome(notebook, bar, 1.0)
     for i in range(9):
-        bar.begun(Entry(i + 10, POINT))
+        bar.begun(notebook, Entry(i + 10, POINT))
     lines = drawn(bar)
     assert lines[0].endswith("1/400  70 s left")
     assert lines[-1].strip() == "and 5 more"
