@@ -223,7 +223,9 @@ class Study:
         started = time.perf_counter()
         if fitted.noise_free:
             i = int(np.argmin(self._values))
-            found = Recommendation(self._cube[i], self._values[i], 0.0)
+            variance = fitted.surrogate.predict(self._cube[i][None]).variance[0]
+            deviation = float(fitted.scale.scale * variance**0.5)
+            found = Recommendation(self._cube[i], self._values[i], deviation)
         else:
             found = recommend(fitted, self._rng("recommend"), self.space, self.success())
         self.seconds["recommend"] = time.perf_counter() - started
@@ -336,7 +338,7 @@ class Study:
     def _has_regions(self) -> bool:
         """Whether there is a trust region: in a space of reals only, without constraints."""
         reals = self.space.plain and bool(self.space.continuous.all())
-        return reals and self.settings.local > 0
+        return reals and self.settings.local > 0 and self.settings.surrogate == "batched"
 
     def _is_local(self, index: int) -> bool:
         """Whether the evaluation of this index is chosen in the trust region."""

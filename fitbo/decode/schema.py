@@ -26,18 +26,27 @@ def encode(value: Any) -> Any:
 
 
 def differences(old: Any, new: Any, path: str = "") -> list[str]:
-    """The key paths at which two trees of plain data differ, with both values."""
+    """The key paths at which two trees of plain data differ, with both values.
+
+    A key that is absent was left out, as one that is None is: files know more keys than they did.
+    """
     if isinstance(old, dict) and isinstance(new, dict):
         pairs = [(join(path, k), old.get(k, MISSING), new.get(k, MISSING)) for k in old | new]
     elif isinstance(old, list) and isinstance(new, list):
         longest = zip_longest(old, new, fillvalue=MISSING)
         pairs = [(f"{path}[{i}]", a, b) for i, (a, b) in enumerate(longest)]
-    elif old == new and isinstance(old, bool) == isinstance(new, bool):
+    elif _same(old, new):
         return []
     else:
         was, now = ("absent" if x is MISSING else shown(x) for x in (old, new))
         return [f"{path}: was {was}, is {now}"]
     return [line for below, a, b in pairs for line in differences(a, b, below)]
+
+
+def _same(old: Any, new: Any) -> bool:
+    if old is MISSING or new is MISSING:
+        return old is None or new is None
+    return bool(old == new) and isinstance(old, bool) == isinstance(new, bool)
 
 
 def json_schema(kind: Any, title: str) -> dict[str, Any]:

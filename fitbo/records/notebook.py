@@ -252,12 +252,14 @@ def _check_points(journal: Journal, config: StudyConfig) -> None:
     """An error that names the line of a point which is not in the study's space."""
     book, known = Notebook(build_study(config)), dict[int, Point]()
     space = book.study.space
+    pairs = zip(space.names, space.parameters, strict=True)
+    needed = {name for name, parameter in pairs if parameter.when is None}
     for row, line in zip(journal.rows, journal.lines, strict=True):
         point: Point = row.get("point", {})
         if not point or point == known.get(row["id"]):
             continue
         try:
-            if set(point) != set(space.names):
+            if not needed <= set(point) <= set(space.names):
                 raise ValueError(f"it must have the parameters {', '.join(space.names)}")
             space.check(book.x(point))
         except ValueError as error:

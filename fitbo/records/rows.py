@@ -98,6 +98,7 @@ EVENT: Rules = {
     "mcmc": SECONDS,
     "suggestion_seconds": SECONDS,
     "recommended": RECOMMENDED,
+    "objective": (lambda value: type(value) is dict, "a mapping"),
 }
 LEGACY: Rules = {  # a row of a campaign of format 1
     "n": COUNT,
@@ -134,6 +135,7 @@ NEEDED = {  # of an event, and what it must not have beside
     "corrected": (("id", "point"), ()),
     "stopped": (("reason",), ()),
     "recommended": ((), ()),
+    "objective": (("objective",), ()),
 }
 
 

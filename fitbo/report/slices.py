@@ -20,7 +20,7 @@ from fitbo.records.events import Entry, Point
 from fitbo.report import drawing
 from fitbo.report.drawing import COLOURS, INK, MUTED, looks, shorten
 from fitbo.space import Categorical, Integer, Parameter
-from fitbo.study import Study, bounded
+from fitbo.study import LARGEST, Study, bounded
 
 BLUE, RED, GREEN = COLOURS[:3]
 GRID, COARSE, BACKGROUND = 101, 33, 96  # points along a slice, along a dependence, averaged over
@@ -125,6 +125,7 @@ def _along(study: Study, behind: Array, most: int, band: Band) -> list[Line]:
     The posterior is at (k b, dim) points for k values; ``band`` makes a curve (k,) of it and of b.
     """
     fit, space, lines = study.fit(), study.space, []
+    scale = fit.scale
     for name, parameter, columns in zip(
         space.names, space.parameters, space.columns_of, strict=True
     ):
@@ -140,9 +141,11 @@ def _along(study: Study, behind: Array, most: int, band: Band) -> list[Line]:
         U = np.repeat(there[None], len(codes), axis=0)
         U[:, :, columns] = codes[:, None, :]
         U = space.settle(U.reshape(-1, space.dim))
-        model = fit.scale.restore(fit.surrogate.predict(U))
-        predicted = Mixture(study.sign * model.means, model.variances, model.weights)
-        lines.append(Line(name, parameter, parameter.decode(codes), *band(predicted, len(there))))
+        # In standardised units: the square of a value may be no number where the value is.
+        curves = band(fit.surrogate.predict(U), len(there))
+        middle, *ends = (study.sign * (scale.location + scale.scale * each) for each in curves)
+        shown = np.clip([middle, np.minimum(*ends), np.maximum(*ends)], -LARGEST, LARGEST)
+        lines.append(Line(name, parameter, parameter.decode(codes), *shown))
     return lines
 
 

@@ -27,7 +27,7 @@ CAP = 10.0
 CEILING = 5.0
 NORMAL_IQR = 1.3489795003921634  # interquartile range of a standard normal
 SMALL = 1e-100  # of equal values: beside them a scale of one is no scale
-TINY = 1e-300  # of a scale: below it doubles have few digits
+TINY = 1e-306  # of a scale: below it doubles have few digits
 ROUNDING = 16 * np.finfo(float).eps  # a spread below this share of |y| is rounding
 
 

@@ -20,6 +20,7 @@ from fitbo.acquisition.baselines import (
     Thompson,
     acquisition,
 )
+from fitbo.acquisition.remaining import RemainingRegret
 from fitbo.entropy import Quad
 from fitbo.mixture import Mixture
 
@@ -96,7 +97,11 @@ def test_a_component_of_no_weight_does_not_count(name):
     keep = [0, 2, 3, 4]
     rest = Mixture(p.means[:, keep], p.variances[:, keep], weights[:, keep])
     acq = make(name)
-    other = MaxValueEntropySearch(ETA[keep]) if name == "mes" else acq
+    others = {
+        "mes": lambda: MaxValueEntropySearch(ETA[keep]),
+        "remaining": lambda: RemainingRegret(BEST, ETA[keep] - 5, ETA[keep]),
+    }
+    other = others.get(name, lambda: acq)()
     for a, b in zip(acq.value_and_grad(full), other.value_and_grad(rest), strict=True):
         np.testing.assert_allclose(a[..., keep] if a.ndim == 2 else a, b, rtol=1e-8, atol=1e-10)
 

@@ -35,7 +35,14 @@ def test_a_study_and_its_summary_fit_the_terminal(tmp_path: Path, width: int) ->
     print_status(shown, campaign, summarise(notebook))
     lines = shown.export_text().splitlines()
     assert all(len(line.rstrip()) <= width for line in lines), lines
-    for wanted in ("best observed", "recommended", "predicted", "minimum (eta)", "what matters"):
+    for wanted in (
+        "best observed",
+        "recommended",
+        "predicted",
+        "minimum",
+        "still to gain",
+        "what matters",
+    ):
         assert any(wanted in line for line in lines)
 
 

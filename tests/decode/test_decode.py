@@ -383,7 +383,6 @@ def test_differences_name_each_key() -> None:
         "b.c[2]: was absent, is 4",
         "b.d: was True, is 1",
         "e: was 0, is absent",
-        "f: was absent, is None",
     ]
     assert differences(old, old) == []
 

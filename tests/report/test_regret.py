@@ -54,7 +54,7 @@ def write_run(
     for n, regret in enumerate(regrets, 1):
         if regret is not None:
             best = regret if best is None else min(best, regret)
-        modelled = n > initial
+        modelled = n > initial and best is not None
         lines.append(
             {
                 "n": n,
@@ -232,5 +232,5 @@ def test_errors(tmp_path: Path) -> None:
         load([tmp_path])
     (tmp_path / "a" / "b" / "c").mkdir(parents=True)
     (tmp_path / "a" / "b" / "c" / "other.jsonl").write_text('{"key": 1}\n{"n": 1}\n')
-    with pytest.raises(ValueError, match=r"other.jsonl must be a study's journal, .* 'study'"):
+    with pytest.raises(ValueError, match=r"other.jsonl:1: format must be 1 or 2, and is missing"):
         load([tmp_path])

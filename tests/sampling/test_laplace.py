@@ -68,7 +68,7 @@ def test_a_cold_start_leads_to_the_posterior_of_a_long_chain() -> None:
     y = np.sin(5 * X[:, 0]) + 0.3 * X[:, 1] + 0.05 * rng.standard_normal(40)
     density = LogPosterior(X, Standardiser.fit(y)(y), kernel="matern52")
     options = {"restart": density.sample_prior, "n_samples": 400}
-    start = cold_start(density, 100, rng)
+    start = cold_start(density, density.sample_prior(rng, 2), 100, rng)
     short = sample(density, start, rng, thin=10, min_burn_in=20, **options)
     assert short.diagnostics.settled
     assert short.diagnostics.evaluations < 10_000
