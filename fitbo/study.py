@@ -25,15 +25,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fitbo.acquisition.baselines import ExpectedImprovement
 from fitbo.acquisition.feasibility import Success, learn
 from fitbo.checks import finite, one_of
 from fitbo.inference.fit import Fit, Model, believing, fit
 from fitbo.inference.importance import Importance, importance
-from fitbo.inference.local import local_fit
+from fitbo.inference.local import neighbourhood, promising
 from fitbo.inference.minimum import Minima, draw_minima
 from fitbo.inference.propose import Recommendation, incumbents, propose, recommend
-from fitbo.inference.region import DONE, Region, radius, region_of
+from fitbo.inference.region import Region, radius
 from fitbo.inference.settings import Settings
 from fitbo.inference.stopping import expected_improvement, expected_regret
 from fitbo.inference.threads import one_thread
@@ -309,7 +308,7 @@ class Study:
             settings = replace(settings, acquisition="logei")
         if self._is_local(len(avoid)):
             x = self._search(*self._local(), settings, pending, avoid)
-            if self._promising(x):
+            if promising(*self._local(), x, bounded(self._values)):
                 return x
         return self._search(self.fit(), None, settings, pending, avoid)
 
@@ -327,13 +326,6 @@ class Study:
         self.seconds |= {"search": time.perf_counter() - started, "entropy": entropy_seconds}
         return found.x
 
-    def _promising(self, x: Array) -> bool:
-        """Whether the local model expects an improvement at x that is worth an evaluation."""
-        (model, region), y = self._local(), bounded(self._values)
-        mixture = model.surrogate.predict(region.frame.inward(x[None]))
-        gain = ExpectedImprovement(model.best, model.surrogate.floor)(mixture)[0]
-        return bool(gain * model.scale.scale > DONE * (np.median(y) - y.min()))
-
     @property
     def _has_regions(self) -> bool:
         """Whether there is a trust region: in a space of reals only, without constraints."""
@@ -349,10 +341,9 @@ class Study:
         """The model next to the incumbent and the trust region, once for each number of values."""
         if self._nearby is None or self._nearby[0] != len(self._values):
             X, y = np.array(self._cube), bounded(self._values)
-            fitted, frame = local_fit(X, y, self.settings, self._rng("local"))
-            scales = np.exp(np.log(fitted.surrogate.theta.lengthscales).mean(0))
             size = radius(X, y, self.n_initial, self._is_local)
-            self._nearby = len(y), fitted, region_of(frame, scales, size)
+            found = neighbourhood(X, y, self.settings, self._rng("local"), size)
+            self._nearby = len(y), *found
         return self._nearby[1:]
 
     def _exploits(self, index: int) -> bool:

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from fitbo.acquisition.baselines import ExpectedImprovement
 from fitbo.inference.fit import BOUND, Model, surrogate_of
-from fitbo.inference.region import Frame
+from fitbo.inference.region import DONE, Frame, Region, region_of
 from fitbo.inference.settings import Settings
 from fitbo.mixture import Array
 from fitbo.sampling.laplace import climb, laplace_ensemble
@@ -29,6 +30,25 @@ THETAS = 32
 ROUGH, ITERATIONS = 15, 40  # of the climb to the mode, for the distance and for the model
 ACCURACY = 1e-5  # relative, of its log-density
 RIDGE = 1e-6  # of the quadratic
+
+
+def neighbourhood(
+    X: Array, y: Array, settings: Settings, rng: np.random.Generator, size: float
+) -> tuple[Model, Region]:
+    """The model of the values next to the incumbent, and the trust region of that size."""
+    model, frame = local_fit(X, y, settings, rng)
+    lengthscales: Array = model.surrogate.theta.lengthscales
+    return model, region_of(frame, np.exp(np.log(lengthscales).mean(0)), size)
+
+
+def promising(model: Model, region: Region, x: Array, y: Array) -> bool:
+    """Whether the model expects an improvement at x (d,) that is worth an evaluation.
+
+    y (n,): all values told, for what is worth one.
+    """
+    mixture = model.surrogate.predict(region.frame.inward(x[None]))
+    gain = ExpectedImprovement(model.best, model.surrogate.floor)(mixture)[0]
+    return bool(gain * model.scale.scale > DONE * (np.median(y) - y.min()))
 
 
 def local_fit(

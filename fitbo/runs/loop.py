@@ -22,7 +22,7 @@ from statistics import median
 from typing import Any
 
 from fitbo.objectives import Outcome, end_all
-from fitbo.objectives.outcome import described
+from fitbo.objectives.outcome import described, ending
 from fitbo.records.events import GIVEN, Entry, Point
 from fitbo.records.notebook import Notebook
 from fitbo.runs.limits import Limits
@@ -106,6 +106,7 @@ class Loop:
 
     def run(self) -> str:
         """Why nothing is started any more, when all that was started has ended."""
+        ending.clear()  # of an interruption before, in the same process
         try:
             self._fill()
             while self.running:

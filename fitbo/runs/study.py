@@ -30,7 +30,6 @@ from fitbo.config.build import build_objective, build_problem
 from fitbo.config.campaign import StudyConfig
 from fitbo.config.executor import Executor as ExecutorConfig
 from fitbo.objectives import Outcome, PythonObjective, end_left_over, evaluate
-from fitbo.objectives.outcome import ending
 from fitbo.records.events import Entry, Point
 from fitbo.records.notebook import Notebook, open_notebook
 from fitbo.runs.limits import limits_of
@@ -93,7 +92,6 @@ def run(
             )
         notebook.append(row)
 
-    ending.clear()
     with (
         chdir("."),  # afterwards the working directory is the one before
         open_notebook(config, running=config.campaign.single, patience=patience) as notebook,

@@ -35,6 +35,12 @@ from fitbo.objectives.python import check_signature, load
 POINT = {"a": 0.25, "n": 3, "c": "red"}
 
 
+@pytest.fixture(autouse=True)
+def _not_ending() -> None:
+    """A test of Ctrl-C in the same process leaves the mark that the next run removes."""
+    ending.clear()
+
+
 def shell(script: str, *arguments: str, **options: Any) -> CommandObjective:
     script = script.replace("{", "{{").replace("}", "}}")
     return CommandObjective(("sh", "-c", script, "sh", *arguments), **options)
