@@ -39,8 +39,7 @@ from fitbo.surrogate.border import extended
 
 WALKERS = 100  # at least, and three for each parameter
 WALKERS_PER_PARAMETER = 3
-COLD_BURN_IN = 20  # steps at least, if started from the modes
-COLD_THIN = 5
+COLD_BURN_IN = 10  # steps at least, if started from the modes
 SURVIVORS = 0.5  # share of the thetas that must survive, in effect, between two moves
 AGE = 1 / 16  # of the data may have come since the last move
 MOST = 512  # values in the model
@@ -196,7 +195,7 @@ def _moved(
         rng,
         restart=density.sample_prior,
         n_samples=thetas,
-        thin=settings.thin if quick else max(settings.thin, COLD_THIN),
+        thin=settings.thin,
         min_burn_in=settings.min_burn_in if quick else max(settings.min_burn_in, COLD_BURN_IN),
         max_burn_in=max(COLD_BURN_IN, int(settings.max_burn_in * min(1, ROUGH / len(z)) ** 2)),
     )

@@ -27,7 +27,7 @@ from fitbo.surrogate.batched import LogPosterior
 
 BASE, PER_DIMENSION = 10, 5  # values in the model
 THETAS = 32
-ROUGH, ITERATIONS = 15, 40  # of the climb to the mode, for the distance and for the model
+ROUGH, ITERATIONS = 15, 25  # of the climb to the mode, for the distance and for the model
 ACCURACY = 1e-5  # relative, of its log-density
 RIDGE = 1e-6  # of the quadratic
 
@@ -58,33 +58,37 @@ def local_fit(
     n, d = X.shape
     x = X[int(np.argmin(y))]
     m = min(n, BASE + PER_DIMENSION * d)
-    metric = np.eye(d)
+    metric, starts = np.eye(d), list[Array]()
     for iterations in (ROUGH, ITERATIONS):
         active = nearest(X, x, metric, m)
-        frame, density, modes = best_frame(X[active], y[active], x, settings, iterations)
-        metric = frame.M / np.exp(modes[0, :d])[:, None]
+        found = frames_about(x, X[active], y[active], settings, starts, iterations)
+        _, frame, density, modes = max(found, key=lambda each: each[0])
+        metric, starts = frame.M / np.exp(modes[0, :d])[:, None], [each[3] for each in found]
     thetas = draws(density, modes, rng)
     surrogate = surrogate_of(density.X, density.y, thetas, settings)
     return Model(density.X, y[active], Standardiser.fit(y[active]), surrogate), frame
 
 
-def best_frame(
-    X: Array, y: Array, x: Array, settings: Settings, iterations: int
-) -> tuple[Frame, LogPosterior, Array]:
-    """The frame about x in which y at X is most probable, the density there and its mode (1, P)."""
+def frames_about(
+    x: Array, X: Array, y: Array, settings: Settings, starts: list[Array], iterations: int
+) -> list[tuple[float, Frame, LogPosterior, Array]]:
+    """Frames about x, straight and turned, with log p of y at X, the density and its mode (1, P).
+
+    ``starts`` are modes (1, P) in frames of before, the prior's if there are none.
+    """
     z = Standardiser.fit(y)(y)
     frames = [Frame.straight(x, X)]
     if x.size > 1 and len(X) > 2 * x.size:
         H = curvature(frames[0].inward(X), z)
         frames.append(frames[0].turned(np.linalg.eigh(H)[1], X))
     found = []
-    for frame in frames:
+    for i, frame in enumerate(frames):
         V = frame.inward(X)
         density = LogPosterior(V, z, settings.kernel_name, noise=settings.noise)
-        start = density._prior.location[None]
+        start = starts[i] if i < len(starts) else density._prior.location[None]
         modes, values = climb(density.value_and_grad, start, BOUND, iterations, ACCURACY)
         found.append((float(values[0]), frame, density, modes))
-    return max(found, key=lambda each: each[0])[1:]
+    return found
 
 
 def nearest(X: Array, x: Array, metric: Array, m: int) -> np.ndarray:

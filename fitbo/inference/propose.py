@@ -34,6 +34,7 @@ MINIMA_CANDIDATES = 128
 # Along three studies at n = 15, 50 and 95 the climb was over after 10 to 38 rounds; stopped after
 # 15 it lost a hundredth of the acquisition at worst. More starts or candidates gained as little.
 N_STARTS, MAX_ROUNDS = 5, 100
+N_NEARBY = 3  # starts in a region, where there is less to find
 ACCURACY = 1e-6  # of a proposal, in each coordinate of the cube or the region
 
 
@@ -173,6 +174,7 @@ def best_point(
     options = {k: Within(v, region) if k == "screen" else v for k, v in options.items()}
     if "avoid" in options:
         options["avoid"] = region.inward(options["avoid"])
+    options["n_starts"] = min(N_NEARBY, options["n_starts"])
     middle = np.full((1, space.dim), 0.5)
     found = maximise(Within(full, region), space, rng, incumbents=middle, **options)
     return replace(found, x=region.outward(found.x[None])[0])

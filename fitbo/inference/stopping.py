@@ -8,10 +8,10 @@ a path of each sample j,
 is what an endless search would still gain. Without paths, the law of f(x) and eta_j of each sample
 give what the best *single* evaluation gains on average, which is less,
 
-    R = max_x P(x) 1/M sum_j min( E_j[max(b - f(x), 0)],  b - eta_j ).
+    R = P(x) 1/M sum_j min( E_j[max(b - f(x), 0)],  b - eta_j )
 
-No sample gains more than its own bound allows, and P(x) is the probability that the evaluation
-succeeds (one if none has failed).
+at the x that the search would choose. No sample gains more than its own bound allows, and P(x) is
+the probability that the evaluation succeeds (one if none has failed).
 
 The second term binds only if f is taken as Gaussian (``rule="linearised"``), because the
 improvement of a parabola respects its minimum; it is applied to the x found without it.

@@ -47,7 +47,8 @@ def over_the_grid(fit: Model, success: Success | None, capped: bool) -> float:
     """R, the cap at the x found without it."""
     each, most = gains(fit)
     chance = np.ones(len(GRID)) if success is None else success(GRID)
-    best = np.argmax(chance * each.mean(1))
+    weight = chance if success is None else success.weight(chance)[0]
+    best = np.argmax(weight * each.mean(1))
     gain = np.minimum(each[best], most) if capped else each[best]
     return fit.scale.scale * chance[best] * gain.mean()
 
@@ -80,7 +81,7 @@ def test_a_parabola_knows_its_minimum() -> None:
 
 @pytest.mark.parametrize("rule", ["moment_matched", "linearised"])
 def test_what_may_fail_counts_by_its_chance(rule: Rule) -> None:
-    """The maximum is one of the product: neither the plain one's place nor its value."""
+    """Where the search would look: neither at the plain maximum's place nor of its value."""
     fit, success = known_fit(rule, (1.0, 2.0)), failures()
     expected = over_the_grid(fit, success, capped=True)
     each, _ = gains(fit)
