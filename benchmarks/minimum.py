@@ -47,7 +47,7 @@ PROBLEMS: dict[str, dict[str, Any]] = {
 
 def run(label: str, seed: int) -> dict[str, Any]:
     f = problem(**PROBLEMS[label])
-    study = Study(f.space, Settings(seed=seed))
+    study = Study(f.space, Settings(seed=seed, deterministic=True))
     stopped, regret_then, asked = 0, np.nan, np.nan
     for n in range(1, BUDGET + 1):
         x = study.ask()[0]

@@ -220,7 +220,7 @@ class Study:
         """
         fitted = self.fit()
         started = time.perf_counter()
-        if fitted.noise_free:
+        if self.settings.deterministic:
             i = int(np.argmin(self._values))
             variance = fitted.surrogate.predict(self._cube[i][None]).variance[0]
             deviation = float(fitted.scale.scale * variance**0.5)
@@ -330,11 +330,11 @@ class Study:
     def _has_regions(self) -> bool:
         """Whether there is a trust region: in a space of reals only, without constraints."""
         reals = self.space.plain and bool(self.space.continuous.all())
-        return reals and self.settings.local > 0 and self.settings.surrogate == "batched"
+        return reals and bool(self.settings.local) and self.settings.surrogate == "batched"
 
     def _is_local(self, index: int) -> bool:
         """Whether the evaluation of this index is chosen in the trust region."""
-        turn = (index - self.n_initial) % (self.settings.local + 1)
+        turn = (index - self.n_initial) % ((self.settings.local or 0) + 1)
         return self._has_regions and turn != 0
 
     def _local(self) -> tuple[Model, Region]:

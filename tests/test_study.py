@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import fitbo
 from fitbo.acquisition import ACQUISITIONS
@@ -509,3 +509,43 @@ def test_a_recommendation_is_among_values_of_any_size(name: str) -> None:
     span = max(np.ptp(low), 1e-6 * abs(low).max(), 1e-300)
     assert low[0] - 2 * span <= found.mean <= low[-1] + 2 * span
     assert np.isfinite(found.deviation)
+
+
+# --- Without noise ------------------------------------------------------------------------------
+
+
+def test_without_noise_half_of_the_evaluations_are_local_and_the_best_is_recommended() -> None:
+    study = Study(Space([(0, 1)] * 2), Settings(n_initial=4, deterministic=True, **SMALL))
+    assert [study._is_local(i) for i in range(4, 8)] == [False, True, False, True]
+    run(study, 16)
+    best, value = study.best_observed
+    found = study.recommend()
+    assert_allclose(found.x, best, rtol=1e-12)
+    assert found.mean == value
+    assert value < 1e-6  # a bowl is a quadratic
+    low, _, high = study.minimum_quantiles()
+    assert low - 1e-3 < 0.0 < high + 1e-3
+
+
+def test_a_rebuilt_study_has_the_same_region() -> None:
+    settings = Settings(n_initial=4, deterministic=True, **SMALL)
+    study = run(Study(Space([(0, 1)] * 2), settings), 9)
+    other = Study(Space([(0, 1)] * 2), settings, ensemble=study.ensemble)
+    for x, y in zip(study.X, study.y, strict=True):
+        other.tell(x, y)
+    for _ in range(4):
+        x, again = study.ask()[0], other.ask()[0]
+        assert_array_equal(x, again)
+        study.tell(x, bowl(x))
+        other.tell(again, bowl(again))
+
+
+def test_regions_are_for_reals_without_noise() -> None:
+    deterministic = Settings(deterministic=True)
+    assert deterministic.local == 1
+    assert Settings().local == 0
+    assert Study(Space([(0, 1)]), deterministic)._has_regions
+    assert not Study(Space({"n": Integer(0, 9)}), deterministic)._has_regions
+    assert not Study(Space([(0, 1)]), Settings())._has_regions
+    with pytest.raises(ValueError, match="deterministic must be True or False, got 'yes'"):
+        Settings(deterministic="yes")  # type: ignore[arg-type]

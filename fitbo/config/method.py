@@ -189,13 +189,14 @@ class MethodConfig:
         "for lcb: the weight of the variance, mean - sqrt(beta) std; left out: 4",
     ] = None
     deterministic: Annotated[
-        bool | Literal["auto"] | None,
-        "true: the objective has no noise; false: it has; auto, or left out: that is inferred",
+        bool | None,
+        "true: the objective has no noise; false, or left out: its noise is inferred",
     ] = None
     local: Annotated[
         Annotated[int, Range(0, MOST)] | None,
         "after each evaluation chosen in the whole space, how many are chosen in a trust region "
-        "about the best one; left out: 1, in spaces of reals without constraints",
+        "about the best one, in spaces of reals without constraints; left out: 1 if deterministic, "
+        "else 0",
     ] = None
     bare: ClassVar[str] = "acquisition"
 

@@ -49,7 +49,6 @@ NEAR = 0.5  # share of them that are next to the incumbents
 STARTS, ROUGH, FINISH = 3, 128, 20  # climbs, values that they see, iterations on all of the data
 M = TypeVar("M", bound="Model")
 
-NOISELESS = 1e-8  # variance of standardised y, below which it is rounding
 LOST = 0.1  # share of the walkers that must survive, in effect, to start from them
 BOUND = 30.0  # on |log theta| of a mode
 
@@ -82,11 +81,6 @@ class Model:
     def has_paths(self) -> bool:
         """Whether the process can be drawn: GPy's kernels have no spectrum here."""
         return isinstance(self.surrogate, Surrogate)
-
-    @property
-    def noise_free(self) -> bool:
-        """Whether most samples have no noise to speak of."""
-        return bool((self.surrogate.noise_variance < NOISELESS).mean() > 0.5)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from fitbo.acquisition import ACQUISITIONS
 from fitbo.checks import assign, finite, one_of, whole
@@ -13,13 +12,7 @@ from fitbo.mixture import Array, Mixture
 from fitbo.space import DESIGNS
 from fitbo.surrogate import DEFAULT_KERNELS, RULES, SURROGATES, Rule, kernel_of
 
-# Below e^-20 = 2e-9 noise is what the nugget gives anyway: a priori 'auto' gives about even odds to
-# its absence, and reaches a quarter of the standard deviation of the data at two deviations.
-NOISE_PRIORS: dict[bool | str, tuple[float, float]] = {
-    True: (-25.0, 0.5),
-    False: (-9.0, 3.0),
-    "auto": (-20.0, 9.0),
-}
+NO_NOISE = (-25.0, 0.5)  # prior of log noise variance: what the nugget would give anyway
 
 
 @dataclass(frozen=True)
@@ -44,8 +37,9 @@ class Settings:
     thin          steps of the sampler between the ensembles kept, and after its burn-in
     min_burn_in   steps of the sampler before any is kept, if started from the last posterior
     max_burn_in   the most steps before any is kept
-    deterministic  True: the function has no noise; False: it has; "auto": that is inferred
-    local         evaluations in a trust region about the incumbent after each in the whole space
+    deterministic  the function has no noise; else its noise is inferred
+    local         evaluations in a trust region about the incumbent after each in the whole space:
+                  1 if ``deterministic``, else 0, for where there is noise it follows lucky values
     seed          of all random numbers: the same seed gives the same points
     """
 
@@ -64,14 +58,14 @@ class Settings:
     thin: int = 4
     min_burn_in: int = 4
     max_burn_in: int = 500
-    deterministic: bool | Literal["auto"] = "auto"
-    local: int = 1
+    deterministic: bool = False
+    local: int | None = None
     seed: int = 0
 
     @property
-    def noise(self) -> tuple[float, float]:
-        """Location and scale of the prior of log noise variance, on standardised y."""
-        return NOISE_PRIORS[self.deterministic]
+    def noise(self) -> tuple[float, float] | None:
+        """Location and scale of the prior of log noise variance, on standardised y; None: usual."""
+        return NO_NOISE if self.deterministic else None
 
     @property
     def kernel_name(self) -> str:
@@ -94,10 +88,10 @@ class Settings:
             whole("n_initial", self.n_initial, least=0)
         for name in ("n_samples", "etas", "thin", "min_burn_in", "max_burn_in"):
             whole(name, getattr(self, name), least=1)
-        if self.deterministic != "auto" and not isinstance(self.deterministic, bool):
-            raise ValueError(
-                f"deterministic must be True, False or 'auto', got {self.deterministic!r}"
-            )
+        if not isinstance(self.deterministic, bool):
+            raise ValueError(f"deterministic must be True or False, got {self.deterministic!r}")
+        if self.local is None:
+            assign(self, local=int(self.deterministic))
         for name in ("exploit", "local", "seed"):
             whole(name, getattr(self, name), least=0)
         if self.max_burn_in < self.min_burn_in:
