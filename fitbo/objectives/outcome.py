@@ -122,6 +122,9 @@ def returned(function: Callable[[], Any]) -> float:
     finally:
         if os.getpid() != here:  # it would write the same journal
             os._exit(0)
+        # Only where there is none: another thread's function may have redirected it.
+        sys.stdout = sys.__stdout__ if sys.stdout is None else sys.stdout
+        sys.stderr = sys.__stderr__ if sys.stderr is None else sys.stderr
 
 
 def failure(error: BaseException) -> str:

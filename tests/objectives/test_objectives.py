@@ -670,3 +670,17 @@ def test_nothing_here_needs_numpy() -> None:
     code = "import sys, fitbo.objectives; sys.exit('numpy' in sys.modules)"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run([sys.executable, "-c", code], env=env, check=False).returncode == 0
+
+
+def test_a_function_that_takes_the_terminal_away_leaves_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", sys.stdout)  # put back after the test
+    monkeypatch.setattr(sys, "stderr", sys.stderr)
+    (tmp_path / "model.py").write_text(
+        "import sys\ndef f(a):\n    sys.stdout = sys.stderr = None\n    return a\n"
+    )
+    outcome = evaluate(PythonObjective("model.py:f", base=tmp_path), {"a": 2.0}, 0, tmp_path / "1")
+    assert outcome.value == 2.0
+    assert sys.stdout is sys.__stdout__
+    assert sys.stderr is sys.__stderr__
