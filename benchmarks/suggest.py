@@ -170,20 +170,22 @@ def main() -> None:
     six = [row for row in rows if row["d"] == 6]
     slope = np.polyfit(*(np.log([row[key] for row in six]) for key in ("n", "warm")), 1)[0]
     megabytes = memory(min(1000, arguments.most), 200, 6)
-    write(arguments.output, "table", table(rows, float(slope), megabytes), rows)
+    command = "python benchmarks/suggest.py"
+    command += f" --most {arguments.most}" if arguments.most < max(n for n, _ in CASES) else ""
+    write(arguments.output, "table", table(command, rows, float(slope), megabytes), rows)
 
 
 def cell(value: float, unit: float = 1.0) -> str:
     return "" if np.isnan(value / unit) else f"{value / unit:.2g}"
 
 
-def table(rows: list[dict[str, float]], slope: float, megabytes: float) -> list[str]:
+def table(command: str, rows: list[dict[str, float]], slope: float, megabytes: float) -> list[str]:
     """Markdown."""
     used = versions("numpy", "optuna", "botorch", "torch")
     lines = [
         "# One suggestion",
         "",
-        f"Made by `python benchmarks/suggest.py`, one thread, {used}. M = 200. Seconds of the",
+        f"Made by `{command}`, one thread, {used}. M = 200. Seconds of the",
         "first fit and suggestion (cold), of the next ones (warm, the mean of ten, with the part",
         "of it that is the fit, and how often the sampler moved), of the peers, and the ratios.",
         "",
