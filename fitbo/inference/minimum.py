@@ -4,9 +4,9 @@
     f      (P,)    f* of each path, on standardised y
     x      (P, d)  where it lies
 
-A path is scanned at Sobol points, at clouds about the incumbents and at the data, and climbed down
-from its lowest places (``search.climb``, all paths at once). A search can only miss a lower place:
-the f* found bounds the path's minimum from above.
+A path is scanned at Sobol points, at the incumbents and at clouds about them, and climbed down from
+its lowest places (``search.climb``, all paths at once). A search can only miss a lower place: the
+f* found bounds the path's minimum from above.
 
 f* is not eta. Where f = eta + g^2/2 touches eta, g = 0 and its Hessian grad g grad g^T + g Hess g
 has rank one; a smooth isolated minimum in two or more dimensions has full rank, so it lies strictly
