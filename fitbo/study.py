@@ -27,13 +27,14 @@ from numpy.typing import ArrayLike
 
 from fitbo.acquisition.feasibility import Success, learn
 from fitbo.checks import finite, one_of
+from fitbo.inference.exact import repeated, verdict
 from fitbo.inference.fit import Fit, Model, believing, fit
 from fitbo.inference.importance import Importance, importance
 from fitbo.inference.local import neighbourhood, promising
 from fitbo.inference.minimum import Minima, draw_minima
 from fitbo.inference.propose import Recommendation, incumbents, propose, recommend
 from fitbo.inference.region import Region, radius
-from fitbo.inference.settings import Settings
+from fitbo.inference.settings import AUTO, Settings
 from fitbo.inference.stopping import expected_improvement, expected_regret
 from fitbo.inference.threads import one_thread
 from fitbo.mixture import Array
@@ -91,6 +92,7 @@ class Study:
     _pending: list[Array] = field(default_factory=list, repr=False)
     _failed: list[tuple[Array, str]] = field(default_factory=list, repr=False)
     _given: dict[bytes, Any] = field(default_factory=dict, repr=False)
+    _known: tuple[int, Settings, int] | None = field(default=None, repr=False)
     _fit: Fit | None = field(default=None, repr=False)
     _minima: tuple[int, Minima] | None = field(default=None, repr=False)
     _nearby: tuple[int, Model, Region] | None = field(default=None, repr=False)
@@ -205,7 +207,11 @@ class Study:
         if self._fit is None or self._fit.n != len(self._values):
             X, y = np.array(self._cube), bounded(self._values)
             last = self._fit if self._fit is not None and self._fit.n < len(y) else None
-            self._fit = fit(X, y, self.settings, self.ensemble, self._rng("mcmc"), last)
+            settings, since = self._acting()
+            ensemble = self.ensemble if self.ensemble is None or self.ensemble.n >= since else None
+            if last is not None and last.moved < since:
+                last = None
+            self._fit = fit(X, y, settings, ensemble, self._rng("mcmc"), last)
             if self._fit.moved == len(y):
                 self.ensemble = self._fit.samples.ensemble
             self.seconds["mcmc"] = self._fit.seconds
@@ -220,7 +226,7 @@ class Study:
         """
         fitted = self.fit()
         started = time.perf_counter()
-        if self.settings.deterministic:
+        if self._acting()[0].deterministic is True:
             i = int(np.argmin(self._values))
             variance = fitted.surrogate.predict(self._cube[i][None]).variance[0]
             deviation = float(fitted.scale.scale * variance**0.5)
@@ -300,10 +306,12 @@ class Study:
         if len(avoid) < self.n_initial or not self._values:
             design = self.space, self.settings.design, self.n_initial
             return first_points(*design, len(avoid), avoid, [self.settings.seed, STREAMS["design"]])
-        settings, exploits = self.settings, self._exploits(len(avoid))
+        settings, exploits = self._acting()[0], self._exploits(len(avoid))
         if settings.acquisition == "random" and not exploits:  # which needs no model
             seed = [settings.seed, STREAMS["search"], len(avoid)]
             return first_points(self.space, "uniform", 1, 0, avoid, seed)
+        if self._in_doubt:
+            return self._cube[int(np.argmin(self._values))]
         if exploits:
             settings = replace(settings, acquisition="logei")
         if self._is_local(len(avoid)):
@@ -330,19 +338,34 @@ class Study:
     def _has_regions(self) -> bool:
         """Whether there is a trust region: in a space of reals only, without constraints."""
         reals = self.space.plain and bool(self.space.continuous.all())
-        return reals and bool(self.settings.local) and self.settings.surrogate == "batched"
+        return reals and bool(self._acting()[0].local) and self.settings.surrogate == "batched"
 
     def _is_local(self, index: int) -> bool:
         """Whether the evaluation of this index is chosen in the trust region."""
-        turn = (index - self.n_initial) % ((self.settings.local or 0) + 1)
+        turn = (index - self.n_initial) % ((self._acting()[0].local or 0) + 1)
         return self._has_regions and turn != 0
+
+    def _acting(self) -> tuple[Settings, int]:
+        """The settings, with what repeated values say of noise, and since how many values."""
+        if self.settings.deterministic != AUTO:
+            return self.settings, 0
+        if self._known is None or self._known[0] != len(self._values):
+            exact, since = verdict(self._cube, self._values)
+            self._known = len(self._values), replace(self.settings, deterministic=exact), since
+        return self._known[1:]
+
+    @property
+    def _in_doubt(self) -> bool:
+        """Whether a point is to be evaluated twice, to see whether there is noise."""
+        auto = self.settings.deterministic == AUTO and bool(self.space.continuous.any())
+        return auto and not repeated(list(self.taken))
 
     def _local(self) -> tuple[Model, Region]:
         """The model next to the incumbent and the trust region, once for each number of values."""
         if self._nearby is None or self._nearby[0] != len(self._values):
             X, y = np.array(self._cube), bounded(self._values)
             size = radius(X, y, self.n_initial, self._is_local)
-            found = neighbourhood(X, y, self.settings, self._rng("local"), size)
+            found = neighbourhood(X, y, self._acting()[0], self._rng("local"), size)
             self._nearby = len(y), *found
         return self._nearby[1:]
 

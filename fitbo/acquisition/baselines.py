@@ -187,6 +187,7 @@ ACQUISITIONS: Shelf[Callable[..., Acquisition]] = Shelf(
     "fitbo.acquisitions",
     {
         "fitbo": InformationGain,
+        "fitbo-paper": InformationGain,
         "ei": ExpectedImprovement,
         "logei": LogExpectedImprovement,
         "pi": ProbabilityOfImprovement,

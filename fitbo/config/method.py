@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 from fitbo import decode
-from fitbo.acquisition import ACQUISITIONS
+from fitbo.acquisition.baselines import ACQUISITIONS, needs
 from fitbo.checks import assign
 from fitbo.decode import Choice, Key, Pattern, Range, Registry, check
 from fitbo.entropy import BACKENDS, Entropy
@@ -155,7 +155,7 @@ class MethodConfig:
         "its directory and its name in legends; left out: made of acquisition and entropy",
     ] = None
     acquisition: Annotated[str, "what is maximised to choose a point", Choice(ACQUISITIONS)] = (
-        "fitbo"
+        "remaining"
     )
     entropy: Annotated[
         EntropyConfig | None, "for fitbo: how the mixture's entropy is computed; left out: memel"
@@ -189,24 +189,27 @@ class MethodConfig:
         "for lcb: the weight of the variance, mean - sqrt(beta) std; left out: 4",
     ] = None
     deterministic: Annotated[
-        bool | None,
-        "true: the objective has no noise; false, or left out: its noise is inferred",
+        bool | Literal["auto"] | None,
+        "true: the objective has no noise; false: its noise is inferred; auto, or left out: one "
+        "point is evaluated twice to see",
     ] = None
     local: Annotated[
         Annotated[int, Range(0, MOST)] | None,
         "after each evaluation chosen in the whole space, how many are chosen in a trust region "
-        "about the best one, in spaces of reals without constraints; left out: 1 if deterministic, "
-        "else 0",
+        "about the best one, in spaces of reals without constraints; left out: 2 without "
+        "noise, else 0",
     ] = None
     bare: ClassVar[str] = "acquisition"
 
     def __post_init__(self) -> None:
         check(self)
         _ = ACQUISITIONS[self.acquisition]  # a package that adds it may be broken
-        owners = dict.fromkeys(("entropy", "resolution"), "acquisition fitbo")
-        owners["beta"] = "acquisition lcb"
+        owners = {"resolution": "acquisition fitbo", "beta": "acquisition lcb"}
+        informed = needs(self.acquisition, "entropy")
+        if not informed:
+            owners["entropy"] = "acquisition fitbo"
         check_owners(self, owners, f"acquisition {self.acquisition}")
-        if self.acquisition == "fitbo":
+        if informed:
             assign(self, entropy=self.entropy or EntropyConfig())
         if self.acquisition == "lcb" and self.beta is None:
             assign(self, beta=4.0)

@@ -37,7 +37,7 @@ from fitbo.surrogate import Parabola, Standardiser, named_surrogate
 from fitbo.surrogate.batched import LogPosterior, Surrogate
 from fitbo.surrogate.border import extended
 
-WALKERS = 100  # at least, and three for each parameter
+WALKERS = 60  # at least, and three for each parameter
 WALKERS_PER_PARAMETER = 3
 COLD_BURN_IN = 10  # steps at least, if started from the modes
 SURVIVORS = 0.5  # share of the thetas that must survive, in effect, between two moves
@@ -80,7 +80,8 @@ class Model:
     @property
     def has_paths(self) -> bool:
         """Whether the process can be drawn: GPy's kernels have no spectrum here."""
-        return isinstance(self.surrogate, Surrogate)
+        surrogate = self.surrogate
+        return isinstance(surrogate, Surrogate) and bool(surrogate.covariance.kernel.has_paths)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +166,7 @@ def _moved(
     z = Standardiser.fit(y[active])(y[active])
     model = named_surrogate(settings.surrogate)
     density = model.LogPosterior(X[active], z, settings.kernel_name, noise=settings.noise)
-    thetas = -(-settings.n_samples // (settings.etas or 1))
+    thetas = -(-settings.n_samples // settings.etas)
     thetas = min(thetas, max(FEWEST, ENTRIES // len(z) ** 2))
     walkers = max(WALKERS, thetas, WALKERS_PER_PARAMETER * density.n_parameters)
     walkers += walkers % 2

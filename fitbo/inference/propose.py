@@ -67,16 +67,19 @@ class Worth:
     surrogate: Parabola
     acquisition: Acquisition
     blur: float = 0.0
+    noise: bool = False  # of y, not of f
     clock: Clock = field(default_factory=Clock)
 
     def __call__(self, U: Array) -> Array:
-        return self.clock(self.acquisition, blurred(self.surrogate.predict(U), self.blur))
+        return self.clock(
+            self.acquisition, blurred(self.surrogate.predict(U, self.noise), self.blur)
+        )
 
     def value_and_grad(self, U: Array) -> tuple[Array, Array]:
         def functional(mixture: Mixture) -> Gradient:
             return self.clock(self.acquisition.value_and_grad, blurred(mixture, self.blur))
 
-        return self.surrogate.value_and_grad(U, functional, noise=False)
+        return self.surrogate.value_and_grad(U, functional, noise=self.noise)
 
 
 def propose(
@@ -93,6 +96,8 @@ def propose(
     ``success`` is the probability that an evaluation does not fail, if some have failed.
     """
     clock, minima, whole = Clock(), None, fit.surrogate
+    if settings.acquisition == "remaining" and not fit.has_paths:
+        settings = replace(settings, acquisition="logei")  # the first rung of the same ladder
     if needs(settings.acquisition, "minimum"):
         fit = replace(fit, surrogate=thinned(fit))
         top = incumbents(fit) if region is None else region.frame.outward(incumbents(fit))
@@ -200,7 +205,7 @@ def worth(
         rng=rng,
     )
     blur = indistinct(fit, settings) if settings.acquisition == "fitbo" else 0.0
-    return Worth(surrogate, chosen, blur)
+    return Worth(surrogate, chosen, blur, noise=settings.acquisition == "fitbo-paper")
 
 
 def indistinct(fit: Model, settings: Settings) -> float:

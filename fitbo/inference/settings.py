@@ -12,6 +12,10 @@ from fitbo.mixture import Array, Mixture
 from fitbo.space import DESIGNS
 from fitbo.surrogate import DEFAULT_KERNELS, RULES, SURROGATES, Rule, kernel_of
 
+AUTO = "auto"
+# FITBO as published: one eta for each theta, the gain alone, of y with its noise, linearised.
+PAPER = {"etas": 1, "exploit": 0, "local": 0, "rule": "linearised", "resolution": 0.0}
+LOCAL = 2  # steps in the trust region to one in the whole space
 NO_NOISE = (-25.0, 0.5)  # prior of log noise variance: what the nugget would give anyway
 
 
@@ -19,13 +23,14 @@ NO_NOISE = (-25.0, 0.5)  # prior of log noise variance: what the nugget would gi
 class Settings:
     """How a study chooses its points.
 
-    acquisition   a name from ``fitbo.acquisition.ACQUISITIONS``
+    acquisition   a name from ``fitbo.acquisition.ACQUISITIONS``; ``fitbo-paper`` is FITBO as it was
+                  published, whatever ``etas``, ``exploit``, ``local``, ``rule``, ``resolution`` say
     entropy       a backend's name, a backend, or a function of a mixture; for ``fitbo``
     n_initial     points of the initial design; twice the number of parameters if None
     design        a name from ``fitbo.space.DESIGNS``
     n_samples     M, hyperparameter samples: pairs of theta and eta
-    etas          K, values of eta for each theta: 5 for ``fitbo``, where 1 is the paper's
-                  (see ``fitbo.acquisition.information``); 1 for the others
+    etas          K, values of eta for each theta; 1 is the paper's
+                  (see ``fitbo.acquisition.information``)
     surrogate     ``batched``, or ``gpy`` for any kernel that GPy knows, at GPy's speed
     kernel        a name, ``additive`` if None; for ``gpy`` an expression such as
                   ``"matern52 + periodic"``, ``matern52`` if None
@@ -37,18 +42,19 @@ class Settings:
     thin          steps of the sampler between the ensembles kept, and after its burn-in
     min_burn_in   steps of the sampler before any is kept, if started from the last posterior
     max_burn_in   the most steps before any is kept
-    deterministic  the function has no noise; else its noise is inferred
+    deterministic  True: the function has no noise; False: its noise is inferred; ``auto``: one
+                  point is evaluated twice to see (``fitbo.inference.exact``)
     local         evaluations in a trust region about the incumbent after each in the whole space:
-                  1 if ``deterministic``, else 0, for where there is noise it follows lucky values
+                  2 without noise; 0 with noise, where a region follows lucky values
     seed          of all random numbers: the same seed gives the same points
     """
 
-    acquisition: str = "fitbo"
+    acquisition: str = "remaining"
     entropy: str | Entropy | Callable[[Mixture], Array] = "memel"
     n_initial: int | None = None
     design: str = "sobol"
     n_samples: int = 200
-    etas: int | None = None
+    etas: int = 5
     surrogate: str = "batched"
     kernel: str | None = None
     rule: Rule = "moment_matched"
@@ -58,14 +64,14 @@ class Settings:
     thin: int = 4
     min_burn_in: int = 4
     max_burn_in: int = 500
-    deterministic: bool = False
+    deterministic: bool | str = AUTO
     local: int | None = None
     seed: int = 0
 
     @property
     def noise(self) -> tuple[float, float] | None:
         """Location and scale of the prior of log noise variance, on standardised y; None: usual."""
-        return NO_NOISE if self.deterministic else None
+        return NO_NOISE if self.deterministic is True else None
 
     @property
     def kernel_name(self) -> str:
@@ -73,11 +79,12 @@ class Settings:
         return self.kernel or DEFAULT_KERNELS[self.surrogate]
 
     def __post_init__(self) -> None:
-        informed = self.acquisition == "fitbo"
-        if self.etas is None:
-            assign(self, etas=5 if informed else 1)
+        if self.acquisition == "fitbo-paper":
+            assign(self, **PAPER)
+            if self.deterministic == AUTO:
+                assign(self, deterministic=False)
         if self.exploit is None:
-            assign(self, exploit=3 * informed)
+            assign(self, exploit=3 * (self.acquisition == "fitbo"))
         one_of("acquisition", self.acquisition, ACQUISITIONS)
         one_of("design", self.design, DESIGNS)
         one_of("surrogate", self.surrogate, SURROGATES)
@@ -88,11 +95,13 @@ class Settings:
             whole("n_initial", self.n_initial, least=0)
         for name in ("n_samples", "etas", "thin", "min_burn_in", "max_burn_in"):
             whole(name, getattr(self, name), least=1)
-        if not isinstance(self.deterministic, bool):
-            raise ValueError(f"deterministic must be True or False, got {self.deterministic!r}")
-        if self.local is None:
-            assign(self, local=int(self.deterministic))
-        for name in ("exploit", "local", "seed"):
+        if not (isinstance(self.deterministic, bool) or self.deterministic == AUTO):
+            raise ValueError(
+                f"deterministic must be True, False or {AUTO!r}, got {self.deterministic!r}"
+            )
+        if self.local is None and self.deterministic != AUTO:
+            assign(self, local=LOCAL if self.deterministic is True else 0)
+        for name in ("exploit", "seed", *(["local"] if self.local is not None else [])):
             whole(name, getattr(self, name), least=0)
         if self.max_burn_in < self.min_burn_in:
             raise ValueError(

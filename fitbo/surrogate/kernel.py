@@ -37,6 +37,12 @@ class Kernel(ABC):
 
     n_shares: ClassVar[int] = 0  # hyperparameters besides lengthscales and variance
 
+    @property
+    def has_paths(self) -> bool:
+        """Whether the process can be drawn: whether ``rows`` and ``spectrum`` are defined."""
+        kind = type(self)
+        return kind.rows is not Kernel.rows and kind.spectrum is not Kernel.spectrum
+
     @abstractmethod
     def correlation(self, theta: Hyperparameters, table: Array) -> Array:
         """rho for every sample and pair, (M, N)."""
@@ -64,6 +70,10 @@ class Kernel(ABC):
 
 class Stationary(Kernel):
     """A kernel that is a function of the squared scaled distance, which its methods overwrite."""
+
+    @property
+    def has_paths(self) -> bool:
+        return type(self).scales is not Stationary.scales
 
     def value(self, r2: Array) -> Array:
         """rho(r2), any shape."""
@@ -196,6 +206,10 @@ class Additive(Kernel):
 
     whole: Stationary = Matern52()  # rho
     part: Rational = Rational()  # rho_1
+
+    @property
+    def has_paths(self) -> bool:
+        return self.whole.has_paths
 
     def correlation(self, theta: Hyperparameters, table: Array) -> Array:
         precisions, share = theta.precisions, theta.share[:, None]

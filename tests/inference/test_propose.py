@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fitbo.acquisition import ACQUISITIONS
+from fitbo.acquisition import ACQUISITIONS, information_gain
 from fitbo.inference.fit import Model
 from fitbo.inference.propose import blurred, indistinct, worth
 from fitbo.inference.settings import Settings
 from fitbo.mixture import Mixture
+from fitbo.space import Space
+from fitbo.study import Study
 from fitbo.surrogate import Standardiser, condition
 from tests.mixtures import gentle
 
@@ -72,3 +74,19 @@ def test_the_worth_is_that_of_the_blurred_mixture_of_f() -> None:
     numeric = np.stack([(made(U + e) - made(U - e)) / (2 * h) for e in h * np.eye(2)], 1)
     assert_allclose(gradient, numeric, atol=1e-5)
     assert abs(plain(U) - expected).max() > 1e-3
+
+
+def test_the_papers_fitbo_is_the_gain_of_y_by_the_linearised_samples_alone() -> None:
+    settings = Settings(acquisition="fitbo-paper", n_samples=20, n_initial=4, exploit=3)
+    assert (settings.etas, settings.exploit, settings.local) == (1, 0, 0)
+    study = Study(Space([(0, 1)] * 2), settings)
+    rng = np.random.default_rng(0)
+    for x in rng.random((8, 2)):
+        study.tell(x, float(np.square(x - 0.3).sum() + 0.1 * rng.standard_normal()))
+    fitted, U = study.fit(), rng.random((5, 2))
+    surrogate = fitted.surrogate
+    f = surrogate.predict(U)
+    y = Mixture(f.means, f.variances + surrogate.noise_variance, f.weights)
+    expected = information_gain(y, settings.entropy)
+    assert worth(fitted, surrogate, settings, rng)(U) == pytest.approx(expected)
+    assert surrogate.rule == "linearised"
