@@ -154,9 +154,10 @@ class MethodConfig:
         Label | None,
         "its directory and its name in legends; left out: made of acquisition and entropy",
     ] = None
-    acquisition: Annotated[str, "what is maximised to choose a point", Choice(ACQUISITIONS)] = (
-        "remaining"
-    )
+    acquisition: Annotated[
+        Annotated[str, Choice(ACQUISITIONS)] | None,
+        "what is maximised to choose a point; left out: remaining, or fitbo if an entropy is given",
+    ] = None
     entropy: Annotated[
         EntropyConfig | None, "for fitbo: how the mixture's entropy is computed; left out: memel"
     ] = None
@@ -203,18 +204,20 @@ class MethodConfig:
 
     def __post_init__(self) -> None:
         check(self)
-        _ = ACQUISITIONS[self.acquisition]  # a package that adds it may be broken
+        chosen = self.acquisition or ("remaining" if self.entropy is None else "fitbo")
+        assign(self, acquisition=chosen)
+        _ = ACQUISITIONS[chosen]  # a package that adds it may be broken
         owners = {"resolution": "acquisition fitbo", "beta": "acquisition lcb"}
-        informed = needs(self.acquisition, "entropy")
+        informed = needs(chosen, "entropy")
         if not informed:
             owners["entropy"] = "acquisition fitbo"
-        check_owners(self, owners, f"acquisition {self.acquisition}")
+        check_owners(self, owners, f"acquisition {chosen}")
         if informed:
             assign(self, entropy=self.entropy or EntropyConfig())
-        if self.acquisition == "lcb" and self.beta is None:
+        if chosen == "lcb" and self.beta is None:
             assign(self, beta=4.0)
         if self.label is None:
-            label = self.acquisition.upper()
+            label = chosen.upper()
             assign(self, label=f"{label}-{self.entropy.title}" if self.entropy else label)
             decode.check_value("label", self.label, Label)
 
