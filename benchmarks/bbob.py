@@ -8,7 +8,8 @@
     python benchmarks/bbob.py pack --split development
 
 A study is one function in one dimension and one instance: 2d Sobol points, the same for every
-method, and 20d evaluations after them, noise-free, one thread. The instance is also the seed. The
+method, and 20d evaluations after them, noise-free, as every method is told that can be told, one
+thread. The instance is also the seed. The
 journals are a campaign's, ``results/bbob/<split>/f01-d2/<method>/<instance>.jsonl``, and
 ``fitbo report`` reads them too. Run the same command again to go on where a killed one stopped. No
 line that is printed says what values were found, so that a split can be run unseen.
@@ -120,7 +121,7 @@ def studies_of(chosen: argparse.Namespace) -> list[tuple[StudyConfig, Peer | Non
                 instance,
                 {"label": peer.label, "acquisition": "random"}
                 if peer
-                else {"label": chosen.label or name},
+                else {"label": chosen.label or name, "deterministic": True},
                 () if peer else chosen.set,
                 chosen.output,
             ),
