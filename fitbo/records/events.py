@@ -30,7 +30,7 @@ Point = dict[str, Any]
 Row = Mapping[str, Any]
 State = Literal["pending", "told", "failed", "forgotten"]
 OUTCOMES = ("told", "failed")
-OF_A_FIT = ("fitted", "moved", "eta", "recommended")
+OF_A_FIT = ("fitted", "moved", "eta", "minimum", "recommended")
 ETA_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 GIVEN = "given"  # source of values that were known before the study: they use no budget
 

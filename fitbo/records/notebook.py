@@ -43,6 +43,7 @@ from fitbo.records.journal import (
 )
 from fitbo.study import Study
 
+OFTEN = 1.1  # a tenth more values, and the minimum's quantiles are worth their draws again
 PARTS = ("mcmc", "search", "entropy", "recommend")  # of the seconds that a suggestion takes
 Build = Callable[[StudyConfig], Study]
 VERSIONED = ("numpy", "scipy", "emcee")  # what decides the numbers
@@ -182,8 +183,16 @@ class Notebook:
         eta = study.eta_quantiles(events.ETA_QUANTILES).tolist()
         row = {"fitted": fit.n, "moved": fit.moved, "eta": events.rounded_quantiles(eta)}
         row |= {"in_model": len(fit.active)} if len(fit.active) < fit.n else {}
+        if moved and fit.has_paths and fit.n >= OFTEN * self._minimum_at():
+            minimum = study.minimum_quantiles(events.ETA_QUANTILES).tolist()
+            row["minimum"] = events.rounded_quantiles(minimum)
         row |= {"mcmc": rounded(asdict(fit.samples.diagnostics))} if moved else {}
         return row | {"suggestion_seconds": rounded(spent)}
+
+    def _minimum_at(self) -> int:
+        """The number of values when the minimum's quantiles were noted last."""
+        noted = (row["fitted"] for row in reversed(self.rows) if "minimum" in row)
+        return int(next(noted, 0))
 
     def append(self, row: dict[str, Any]) -> None:
         if self.writer is None and self.config is not None:

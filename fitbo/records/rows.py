@@ -95,6 +95,7 @@ EVENT: Rules = {
     "moved": COUNT,
     "in_model": COUNT,
     "eta": QUANTILES,
+    "minimum": QUANTILES,
     "mcmc": SECONDS,
     "suggestion_seconds": SECONDS,
     "recommended": RECOMMENDED,
