@@ -40,6 +40,7 @@ Text = Annotated[str, PRINTABLE]
 Seed = Annotated[int, RANGES["seed"]]
 Count = Annotated[int, Range(1, MOST)]
 NonNegative = Annotated[float, Range(0)]
+Level = Annotated[float, Range(1e-300, 1e300)]
 
 
 def check_owners(config: Any, owners: Mapping[str, str], this: str) -> None:
@@ -192,6 +193,11 @@ class MethodConfig:
         bool | None,
         "true: the objective has no noise; false, or left out: its noise is inferred",
     ] = None
+    noise_std: Annotated[
+        Level | None,
+        "the standard deviation of the objective's noise, in its units, if that is known; "
+        "left out: inferred",
+    ] = None
     local: Annotated[
         Annotated[int, Range(0, MOST)] | None,
         "after each evaluation chosen in the whole space, how many are chosen in a trust region "
@@ -206,6 +212,8 @@ class MethodConfig:
         owners = dict.fromkeys(("entropy", "resolution"), "acquisition fitbo")
         owners["beta"] = "acquisition lcb"
         check_owners(self, owners, f"acquisition {self.acquisition}")
+        if self.deterministic and self.noise_std is not None:
+            raise ValueError("noise_std must be left out: the objective is deterministic")
         if self.acquisition == "fitbo":
             assign(self, entropy=self.entropy or EntropyConfig())
         if self.acquisition == "lcb" and self.beta is None:

@@ -38,6 +38,8 @@ class Settings:
     min_burn_in   steps of the sampler before any is kept, if started from the last posterior
     max_burn_in   the most steps before any is kept
     deterministic  the function has no noise; else its noise is inferred
+    noise_std     its standard deviation, in y's units, if that is known; a value that states one of
+                  its own (``Study.tell``) has that instead
     local         evaluations in a trust region about the incumbent after each in the whole space:
                   1 if ``deterministic``, else 0, for where there is noise it follows lucky values
     seed          of all random numbers: the same seed gives the same points
@@ -59,13 +61,17 @@ class Settings:
     min_burn_in: int = 4
     max_burn_in: int = 500
     deterministic: bool = False
+    noise_std: float | None = None
     local: int | None = None
     seed: int = 0
 
     @property
     def noise(self) -> tuple[float, float] | None:
-        """Location and scale of the prior of log noise variance, on standardised y; None: usual."""
-        return NO_NOISE if self.deterministic else None
+        """Location and scale of the prior of log noise variance, on standardised y; None: usual.
+
+        A known level is stated by every value, and nothing is left to be inferred.
+        """
+        return NO_NOISE if self.deterministic or self.noise_std is not None else None
 
     @property
     def kernel_name(self) -> str:
@@ -90,6 +96,13 @@ class Settings:
             whole(name, getattr(self, name), least=1)
         if not isinstance(self.deterministic, bool):
             raise ValueError(f"deterministic must be True or False, got {self.deterministic!r}")
+        if self.noise_std is not None:
+            finite("noise_std", self.noise_std)
+            if self.deterministic or not self.noise_std > 0:
+                raise ValueError(
+                    f"noise_std must be positive, and left out if deterministic, got "
+                    f"{self.noise_std} and deterministic={self.deterministic}"
+                )
         if self.local is None:
             assign(self, local=int(self.deterministic))
         for name in ("exploit", "local", "seed"):
