@@ -259,6 +259,8 @@ def print_status(console: Console, campaign: Campaign, summary: standing.Summary
         low, middle, high = (resolved(q, spread) for q in summary.minimum)
         facts[OPTIMA[campaign.direction]] = f"{middle}, 90% in [{low}, {high}]"
         facts["still to gain"] = f"{summary.remaining:.2g} expected"
+    if summary.noise is not None:
+        facts["noise"] = str(summary.noise)
     if summary.importance is not None:
         facts["what matters"] = shares(summary.importance)
     _print_facts(console, facts)

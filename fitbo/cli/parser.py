@@ -126,10 +126,19 @@ def parser() -> argparse.ArgumentParser:
     )
     which.add_argument("--id", type=int, help="its number from ask; a value it has is corrected")
     what = tell.add_mutually_exclusive_group(required=True)
-    what.add_argument("--value", help="its value")
+    several = "its value, or several that were measured there: their mean and standard error count"
+    what.add_argument("--value", nargs="+", help=several)
     why = "why it has no value"
     what.add_argument("--failed", nargs="?", const="failed", metavar="REASON", help=why)
     what.add_argument("--forget", action="store_true", help="withdraw it, or what was told of it")
+    tell.add_argument("--std", help="the standard deviation of the value, if that is known")
+    tell.add_argument(
+        "--constraints",
+        nargs="+",
+        action="extend",
+        metavar="NAME=VALUE",
+        help="what outcome constraints are about: --constraints temperature=81.2",
+    )
     # By default -1e-3 is taken for an option, and only -0.001 for a number.
     tell._negative_number_matcher = re.compile(r"-(\d|\.\d|inf|nan)")
 

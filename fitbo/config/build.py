@@ -23,8 +23,13 @@ from fitbo.study import Study
 
 def build_study(study: StudyConfig) -> Study:
     """The study itself, without any values."""
-    direction = study.problem.direction
-    return Study(build_space(study.problem), build_settings(study), direction=direction)
+    problem = study.problem
+    return Study(
+        build_space(problem),
+        build_settings(study),
+        direction=problem.direction,
+        outcome_constraints=problem.outcome_constraints,
+    )
 
 
 def build_space(problem: ProblemConfig) -> Space:
@@ -49,7 +54,7 @@ def build_settings(study: StudyConfig) -> Settings:
     """How the study chooses; what the file leaves out is the library's default."""
     method = study.method
     same = ["acquisition", "rule", "resolution", "etas", "exploit", "beta"]
-    same += ["deterministic", "local"]
+    same += ["deterministic", "noise_std", "local"]
     chosen = method.sampler.given | {name: getattr(method, name) for name in same}
     if method.entropy is not None:
         chosen["entropy"] = method.entropy.build()

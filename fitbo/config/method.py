@@ -40,6 +40,7 @@ Text = Annotated[str, PRINTABLE]
 Seed = Annotated[int, RANGES["seed"]]
 Count = Annotated[int, Range(1, MOST)]
 NonNegative = Annotated[float, Range(0)]
+Level = Annotated[float, Range(1e-300, 1e300)]
 
 
 def check_owners(config: Any, owners: Mapping[str, str], this: str) -> None:
@@ -194,6 +195,11 @@ class MethodConfig:
         "true: the objective has no noise; false: its noise is inferred; auto, or left out: one "
         "point is evaluated twice to see",
     ] = None
+    noise_std: Annotated[
+        Level | None,
+        "the standard deviation of the objective's noise, in its units, if that is known; "
+        "left out: inferred",
+    ] = None
     local: Annotated[
         Annotated[int, Range(0, MOST)] | None,
         "after each evaluation chosen in the whole space, how many are chosen in a trust region "
@@ -212,6 +218,8 @@ class MethodConfig:
         if not informed:
             owners["entropy"] = "acquisition fitbo"
         check_owners(self, owners, f"acquisition {chosen}")
+        if self.deterministic is True and self.noise_std is not None:
+            raise ValueError("noise_std must be left out: the objective is deterministic")
         if informed:
             assign(self, entropy=self.entropy or EntropyConfig())
         if chosen == "lcb" and self.beta is None:

@@ -44,6 +44,8 @@ class Settings:
     max_burn_in   the most steps before any is kept
     deterministic  True: the function has no noise; False: its noise is inferred; ``auto``: one
                   point is evaluated twice to see (``fitbo.inference.exact``)
+    noise_std     its standard deviation, in y's units, if that is known; a value that states one of
+                  its own (``Study.tell``) has that instead
     local         evaluations in a trust region about the incumbent after each in the whole space:
                   2 without noise; 0 with noise, where a region follows lucky values
     seed          of all random numbers: the same seed gives the same points
@@ -65,13 +67,17 @@ class Settings:
     min_burn_in: int = 4
     max_burn_in: int = 500
     deterministic: bool | str = AUTO
+    noise_std: float | None = None
     local: int | None = None
     seed: int = 0
 
     @property
     def noise(self) -> tuple[float, float] | None:
-        """Location and scale of the prior of log noise variance, on standardised y; None: usual."""
-        return NO_NOISE if self.deterministic is True else None
+        """Location and scale of the prior of log noise variance, on standardised y; None: usual.
+
+        A known level is stated by every value, and nothing is left to be inferred.
+        """
+        return NO_NOISE if self.deterministic is True or self.noise_std is not None else None
 
     @property
     def kernel_name(self) -> str:
@@ -99,6 +105,14 @@ class Settings:
             raise ValueError(
                 f"deterministic must be True, False or {AUTO!r}, got {self.deterministic!r}"
             )
+        if self.noise_std is not None:
+            finite("noise_std", self.noise_std)
+            if self.deterministic is True or not self.noise_std > 0:
+                raise ValueError(
+                    f"noise_std must be positive, and left out if deterministic, got "
+                    f"{self.noise_std} and deterministic={self.deterministic}"
+                )
+            assign(self, deterministic=False)
         if self.local is None and self.deterministic != AUTO:
             assign(self, local=LOCAL if self.deterministic is True else 0)
         for name in ("exploit", "seed", *(["local"] if self.local is not None else [])):

@@ -18,7 +18,7 @@ from fitbo.minimise.journal import kept
 from fitbo.minimise.result import Result
 from fitbo.mixture import Array, Mixture
 from fitbo.objectives import Outcome
-from fitbo.objectives.outcome import failure, returned, traced
+from fitbo.objectives.outcome import failure, outcome, returned, traced
 from fitbo.records.events import GIVEN, Entry
 from fitbo.records.notebook import Notebook
 from fitbo.runs.limits import Limits
@@ -151,12 +151,12 @@ def maximize(
 def called(fun: Callable[[Any], float], x: Any) -> Outcome:
     """What a call of the function comes to: its value, or the reason why there is none."""
     started = time.perf_counter()
-    value, reason, trace = None, None, ""
+    found, reason, trace = None, None, ""
     try:
-        value = returned(lambda: fun(x))
+        found = returned(lambda: fun(x))
     except BaseException as error:  # noqa: BLE001 - what it raises is its failure
         reason, trace = failure(error), traced(error)
-    return Outcome(value, reason, time.perf_counter() - started, trace=trace)
+    return outcome(found, reason, time.perf_counter() - started, trace=trace)
 
 
 def evaluations(notebook: Notebook) -> int:

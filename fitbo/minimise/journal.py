@@ -31,6 +31,7 @@ SAME = (
     "etas",
     "exploit",
     "deterministic",
+    "noise_std",
     "local",
 )  # in a file as in the settings
 OWN = ("entropy", "n_initial", "design", "n_samples", "surrogate", "kernel", "resolution", "beta")

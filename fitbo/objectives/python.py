@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -30,11 +30,12 @@ from fitbo.checks import nearest
 from fitbo.objectives.outcome import (
     FULL,
     Failed,
+    Observation,
     clip,
     described,
     failure,
     machine,
-    number,
+    observed,
     returned,
     traced,
 )
@@ -63,7 +64,7 @@ class PythonObjective:
         """Whether each call has a process of its own, which can be ended and may die."""
         return self.isolate or self.timeout is not None
 
-    def __call__(self, point: Mapping[str, Any], seed: int, scratch: Path) -> float:
+    def __call__(self, point: Mapping[str, Any], seed: int, scratch: Path) -> Observation:
         given, base = {**self.kwargs, **point}, str(self.base.resolve())
         if self.isolated:
             task = {"target": self.python, "base": base, "given": given, "seed": seed}
@@ -72,8 +73,8 @@ class PythonObjective:
         return call(self.python, base, deepcopy(given), seed, scratch)
 
 
-def call(target: str, base: str, given: Mapping[str, Any], seed: int, scratch: Path) -> float:
-    """The function's value, called with ``given`` and, where it asks for them, the extras."""
+def call(target: str, base: str, given: Mapping[str, Any], seed: int, scratch: Path) -> Observation:
+    """What the function returns, called with ``given`` and, where it asks for them, the extras."""
     function = load(target, base)
     wanted = set(getattr(_signature(function), "parameters", ())) - set(given)
     offered = {"seed": seed, "scratch": scratch}
@@ -83,7 +84,7 @@ def call(target: str, base: str, given: Mapping[str, Any], seed: int, scratch: P
 
 def _call_in_child(
     task: Mapping[str, Any], scratch: Path, timeout: float | None, cwd: Path | None
-) -> float:
+) -> Observation:
     # The child has another working directory: absolute paths keep the same modules importable.
     env = {"PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path)}
     with ExitStack() as files:
@@ -102,7 +103,7 @@ def _call_in_child(
         raise OSError(found["errno"], found["reason"])
     if "reason" in found:
         raise Failed(str(found["reason"]))
-    return number(found["value"])
+    return observed(found)
 
 
 def run_task(scratch: str, descriptor: str) -> None:
@@ -111,7 +112,7 @@ def run_task(scratch: str, descriptor: str) -> None:
     task = json.loads((folder / TASK).read_text(encoding="utf-8"))
     result: dict[str, Any]
     try:
-        result = {"value": call(**task, scratch=folder)}
+        result = asdict(call(**task, scratch=folder))
     except BaseException as error:  # noqa: BLE001 (whatever the function raises is a reason)
         result = {"reason": failure(error), "errno": getattr(error, "errno", None)}
         sys.stderr.write(traced(error))

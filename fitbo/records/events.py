@@ -2,6 +2,7 @@
 
     {"event": "asked", "id": 7, "point": {...}, "fitted": 6, "eta": [...], "recommended": {...}}
     {"event": "told", "id": 7, "point": {...}, "value": 0.42, "seconds": 1.3, ...}
+    {"event": "told", ..., "value": 0.42, "std": 0.05, "constraints": {"temperature": 81.2}}
     {"event": "failed", "id": 7, "point": {...}, "reason": "timeout after 5 s", ...}
     {"event": "again", "id": 7}            asked for before an interruption, now evaluated again
     {"event": "forgotten", "id": 7}        no longer waited for; or, if told before, withdrawn
@@ -44,6 +45,8 @@ class Entry:
     state: State = "pending"
     value: float | None = None
     reason: str | None = None
+    std: float | None = None  # what the value states
+    constraints: Mapping[str, float | None] | None = None  # what outcome constraints are about
     seconds: float | None = None
     source: str = "run"
     order: int = -1  # of its outcome: the place of that row in the journal
@@ -65,6 +68,8 @@ def note(entries: dict[int, Entry], row: Row, place: int) -> None:
             state=_state(row),
             value=row.get("value"),
             reason=row.get("reason"),
+            std=row.get("std"),
+            constraints=row.get("constraints"),
             seconds=row.get("seconds", known.seconds),
             order=known.order if event == "corrected" else place,
         )

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -111,10 +112,21 @@ class Notebook:
         self._append("asked", entry, source=source, **more, **self.fitted())
         return entry
 
-    def told(self, entry: Entry, value: float, **more: Any) -> None:
-        """The value at a point: on the disk when this returns, and told to the study."""
-        self._append("told", entry, value=value, **more)  # first: now nothing can lose it
-        self.study.tell(self.x(entry.point), value)
+    def told(
+        self,
+        entry: Entry,
+        value: float,
+        std: float | None = None,
+        constraints: Mapping[str, float | None] | None = None,
+        **more: Any,
+    ) -> None:
+        """The value at a point: on the disk when this returns, and told to the study.
+
+        std, constraints   what comes with it, as ``observation`` makes them
+        """
+        row = observation(value, std, constraints) | more
+        self._append("told", entry, **row)  # first: now nothing can lose it
+        _tell(self.study, self.x(entry.point), row)
 
     def failed(self, entry: Entry, reason: str, **more: Any) -> None:
         """That a point has no value, and why."""
@@ -135,10 +147,18 @@ class Notebook:
             self.append(row)
             self.study.forget(self.x(entry.point))
 
-    def correct(self, entry: Entry, value: float | None, reason: str | None, **more: Any) -> None:
+    def correct(
+        self,
+        entry: Entry,
+        value: float | None,
+        reason: str | None,
+        std: float | None = None,
+        constraints: Mapping[str, float | None] | None = None,
+        **more: Any,
+    ) -> None:
         """Another value than was told, or that there is none and why."""
         row: dict[str, Any] = {"event": "corrected", "id": entry.id, "point": entry.point}
-        row |= {"reason": reason} if value is None else {"value": value}
+        row |= {"reason": reason} if value is None else observation(value, std, constraints)
         self._amend(row | more, entry)
 
     def _amend(self, row: dict[str, Any], entry: Entry) -> None:
@@ -314,7 +334,7 @@ def replay(
     for row in right:
         event = row.get("event")
         if event == "told":
-            study.tell(x_of(row["point"]), row["value"])
+            _tell(study, x_of(row["point"]), row)
         elif event == "failed":
             study.fail(x_of(row["point"]), row["reason"])
         if again and "fitted" in row:
@@ -324,6 +344,23 @@ def replay(
         if entry.state == "pending":
             study.expect(x_of(entry.point))
     return study
+
+
+def observation(
+    value: float, std: float | None, constraints: Mapping[str, float | None] | None
+) -> dict[str, Any]:
+    """What a row says about a value: JSON has no NaN, so what is not known is null."""
+    row: dict[str, Any] = {"value": value} | ({} if std is None else {"std": std})
+    if constraints:
+        known = {k: v if v is not None and isfinite(v) else None for k, v in constraints.items()}
+        row["constraints"] = known
+    return row
+
+
+def _tell(study: Study, x: Any, row: Row) -> None:
+    """Tell the study what a row says; what it states of its noise only counts if there may be."""
+    std = None if study.settings.deterministic is True else row.get("std")
+    study.tell(x, row["value"], std, row.get("constraints"))
 
 
 def header(config: StudyConfig) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """A study's points as text: one from the command line, many in a CSV file.
 
-A file has a header row: the parameters' names and ``value``, in any order. A line without a value
-is a failure if ``reason`` says why. An exported file can be imported: of its other columns only
-``state`` counts, and points that were never evaluated are skipped. A parameter that is named like
-a column which does not count replaces that column; the column of one named value, state or reason
-is ``space.value``, ``space.state`` or ``space.reason``.
+A file has a header row: the parameters' names and ``value``, in any order, and what outcome
+constraints are about, empty where that is not known. A column ``std`` has the standard deviations
+of the values, where they are known. A line without a value is a failure if ``reason`` says why. An
+exported file can be imported: of its other columns only ``state`` counts, and points that were
+never evaluated are skipped. A parameter that is named like a column which does not count replaces
+that column; the column of one named value, state or reason is ``space.value``, ``space.state`` or
+``space.reason``.
 """
 
 from __future__ import annotations
@@ -25,9 +27,12 @@ from fitbo.records.events import Point, entries_of, once
 from fitbo.records.journal import parsed
 from fitbo.records.notebook import Notebook
 from fitbo.space import Categorical, Integer, Space
+from fitbo.space.outcomes import names_of
+from fitbo.study import Study
 
-OUTCOME = ("value", "state", "reason")  # of a point
+OUTCOME = ("value", "std", "state", "reason")  # of a point
 WHICH = ("problem", "method", "seed")  # the study, where there are several
+ABOUT = "constraints."
 COLUMNS = ("id", *OUTCOME, "seconds", "source")
 UNEVALUATED = ("pending", "forgotten")
 MOST_ERRORS = 20
@@ -40,6 +45,8 @@ class Line(NamedTuple):
     point: Point
     value: float | None
     reason: str | None = None
+    std: float | None = None
+    constraints: dict[str, float] | None = None
 
 
 def column_of(name: str) -> str:
@@ -72,7 +79,26 @@ def parse_value(text: str) -> float:
     return value
 
 
-def read_table(path: Path, space: Space) -> list[Line]:
+def parse_std(text: str) -> float:
+    """A standard deviation, or a ValueError."""
+    value = _float("std", text)
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"std must be finite and at least 0, got {value}")
+    return value
+
+
+def parse_measured(name: str, text: str) -> float:
+    """What an outcome constraint is about; NaN if it could not be measured."""
+    return _float(f"constraints.{name}", text) if text.strip() else math.nan
+
+
+def constraint_column(name: str, names: Iterable[str]) -> str:
+    """The column of what an outcome constraint is about, beside parameters of these names."""
+    plain = name not in (*map(column_of, names), *COLUMNS, *WHICH)
+    return name if plain else f"{ABOUT}{name}"
+
+
+def read_table(path: Path, study: Study) -> list[Line]:
     """The lines of a CSV file; or a ValueError that names every wrong line."""
     data = path.read_bytes()
     if len(data) > MOST_BYTES:
@@ -89,14 +115,14 @@ def read_table(path: Path, space: Space) -> list[Line]:
             if not any(cell.strip() for cell in cells):
                 continue
             if not columns:
-                columns = _columns(cells, space, f"{path}:{reader.line_num}")
+                columns = _columns(cells, study, f"{path}:{reader.line_num}")
                 continue
             try:
                 if len(cells) != len(columns):
                     raise ValueError(f"expected {len(columns)} cells, got {len(cells)}")
                 row = dict(zip(columns, cells, strict=True))
                 if row.get("state", "").strip() not in UNEVALUATED:
-                    lines.append(_line(row, space))
+                    lines.append(_line(row, study))
             except ValueError as error:
                 errors.append(f"{path}:{reader.line_num}: {error}")
     except csv.Error as error:
@@ -134,7 +160,7 @@ def take_in(notebook: Notebook, lines: Iterable[Line]) -> tuple[int, int]:
             new += 1
             entry = notebook.entry_of(line.point, "import")
             if line.value is not None:
-                notebook.told(entry, line.value, source="import")
+                notebook.told(entry, line.value, line.std, line.constraints, source="import")
             else:
                 notebook.failed(entry, line.reason or "failed", source="import")
     return new, len(seen)
@@ -150,6 +176,7 @@ def export_table(path: Path) -> tuple[str, int]:
     if not found:
         raise ValueError(f"{path} must hold a study's journal (*.jsonl), and there is none")
     names: dict[str, None] = {}
+    measured: dict[str, None] = {}
     lines: list[dict[str, Any]] = []
     for file, journal in found:
         if "study" not in journal.header:
@@ -162,14 +189,21 @@ def export_table(path: Path) -> tuple[str, int]:
             names |= dict.fromkeys(entry.point)
             cells = {column: getattr(entry, column) for column in COLUMNS}
             cells["reason"] = clip(entry.reason or "")  # another program may have written it
+            measured |= dict.fromkeys(entry.constraints or ())
+            cells |= {f"{ABOUT}{name}": v for name, v in (entry.constraints or {}).items()}
             if entry.seconds is not None:
                 cells["seconds"] = f"{entry.seconds:g}"
             point = {column_of(name): written(value) for name, value in entry.point.items()}
             lines.append(common | cells | point)
     own = [column_of(name) for name in names]
     kept = [column for column in COLUMNS if column not in own]
+    if not any(line["std"] is not None for line in lines):
+        kept.remove("std")
     first = kept.index("value")
+    about = {f"{ABOUT}{name}": constraint_column(name, names) for name in measured}
+    lines = [{about.get(column, column): cell for column, cell in ln.items()} for ln in lines]
     columns = [*(WHICH if len(found) > 1 else ()), *kept[:first], *own, *kept[first:]]
+    columns += about.values()
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, columns, restval="", extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
@@ -202,8 +236,10 @@ def _float(name: str, text: str) -> float:
         raise ValueError(f"{name} must be a number, got {shown(text)}") from None
 
 
-def _columns(cells: Sequence[str], space: Space, where: str) -> list[str]:
-    columns, wanted = [cell.strip() for cell in cells], [*map(column_of, space.names), "value"]
+def _columns(cells: Sequence[str], study: Study, where: str) -> list[str]:
+    columns, space = [cell.strip() for cell in cells], study.space
+    wanted = [*map(column_of, space.names), "value"]
+    wanted += [constraint_column(name, space.names) for name in names_of(study.constraints)]
     pairs = zip(space.names, space.parameters, strict=True)
     may_lack = {column_of(name) for name, p in pairs if p.when is not None}
     for name in wanted:
@@ -218,12 +254,18 @@ def _columns(cells: Sequence[str], space: Space, where: str) -> list[str]:
     return columns
 
 
-def _line(cells: Mapping[str, str], space: Space) -> Line:
+def _line(cells: Mapping[str, str], study: Study) -> Line:
+    space = study.space
     named = {name: column_of(name) for name in space.names}
     point = parse_point(space, {name: cells[c] for name, c in named.items() if c in cells})
     text, reason = cells["value"].strip(), clip(cells.get("reason", ""))
     if text:
-        return Line(point, parse_value(text))
+        std = parse_std(cells["std"]) if cells.get("std", "").strip() else None
+        if std is not None and study.settings.deterministic is True:
+            raise ValueError("std must be empty: the study is deterministic")
+        names = names_of(study.constraints)
+        about = {n: parse_measured(n, cells[constraint_column(n, space.names)]) for n in names}
+        return Line(point, parse_value(text), std=std, constraints=about or None)
     if not reason:
         raise ValueError("the value is missing; a failure needs a column reason that says why")
     return Line(point, None, reason)

@@ -103,7 +103,9 @@ def _summary(notebook: Notebook, summary: Summary) -> str:
         [Cell(name, strong=True), *(Cell(_text(value)) for value in values)]
         for name, *values in zip(("value", *names), *columns.values(), strict=True)
     ]
-    return page.table([("", False), *((name, True) for name in columns)], rows, sortable=False)
+    noise = f"<p>Noise: {escape(str(summary.noise))}.</p>" if summary.noise is not None else ""
+    listed = [("", False), *((name, True) for name in columns)]
+    return page.table(listed, rows, sortable=False) + noise
 
 
 def _importance(summary: Summary) -> str:

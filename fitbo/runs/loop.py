@@ -28,6 +28,7 @@ from fitbo.records.notebook import Notebook
 from fitbo.runs.limits import Limits
 from fitbo.runs.standing import recommend
 from fitbo.space import Exhausted
+from fitbo.space.outcomes import lacking, names_of
 
 logger = logging.getLogger(__name__)
 
@@ -211,8 +212,7 @@ class Loop:
         for future in [future for future in self.running if future in done]:
             entry, started = self.running[future]
             self.spent.append(self.ended.pop(future, time.monotonic()) - started)
-            outcome = outcome_of(future, self.spent[-1])
-            self._record(entry, outcome)
+            outcome = self._record(entry, outcome_of(future, self.spent[-1]))
             del self.running[future]
             self.watch(self.notebook, entry, outcome)
             self._suspect(outcome)
@@ -230,17 +230,27 @@ class Loop:
         self.broken = NothingWorks(f"{all_of} {outcome.reason}", outcome.trace)
         self.closing = self.closing or self.broken.reason
 
-    def _record(self, entry: Entry, outcome: Outcome) -> None:
+    def _record(self, entry: Entry, outcome: Outcome) -> Outcome:
+        """Write an outcome down; one that lacks what a constraint is about becomes a failure."""
         more: dict[str, Any] = {"seconds": round(outcome.seconds, 6), "elapsed": self.elapsed()}
         more |= {"attempts": outcome.attempts} if outcome.attempts > 1 else {}
         if outcome.kept and self.notebook.config is not None:
             folder = self.notebook.config.directory
             more["scratch"] = [os.path.relpath(path, folder) for path in outcome.kept]
+        study = self.notebook.study
+        wrong = outcome.value is not None and lacking(study.constraints, outcome.constraints)
+        if wrong:
+            more["returned"] = outcome.value  # it can still be told, with what it lacks
+            outcome = replace(outcome, value=None, reason=f"{wrong}; the value was {outcome.value}")
         if outcome.value is None:
             self.notebook.failed(entry, outcome.reason or "failed", **more)
         else:
-            f = {} if self.truth is None else {"f": self.truth(entry.point)}
-            self.notebook.told(entry, outcome.value, **f, **more)
+            more |= {} if self.truth is None else {"f": self.truth(entry.point)}
+            if outcome.std is not None and study.settings.deterministic is True:
+                logger.warning("the std of evaluation %d is ignored: deterministic", entry.id)
+            about = {name: outcome.constraints[name] for name in names_of(study.constraints)}
+            self.notebook.told(entry, outcome.value, outcome.std, about, **more)
+        return outcome
 
     def _hurried(self) -> bool:
         """Whether choosing takes so long, compared with evaluating, that it is worth doing early.

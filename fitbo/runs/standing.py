@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from fitbo.inference.importance import Importance
 from fitbo.records.events import Entry, Point
 from fitbo.records.notebook import Notebook
@@ -22,6 +24,24 @@ class Recommended:
 
 
 @dataclass(frozen=True)
+class Noise:
+    """The standard deviation of the noise, and whether it is stated, inferred or deterministic.
+
+    ``own`` values of the study state a standard deviation of their own.
+    """
+
+    std: float
+    source: str
+    own: int = 0
+
+    def __str__(self) -> str:
+        if self.source == "deterministic":
+            return "none: deterministic"
+        own = f", beside what {self.own} values state" if self.own else ""
+        return f"std {self.std:.2g}, {self.source}{own}"
+
+
+@dataclass(frozen=True)
 class Summary:
     """How a study stands: counts, the best observed, the recommendation, why it stopped."""
 
@@ -34,6 +54,7 @@ class Summary:
     remaining: float | None  # how far it is expected to be from the best one known
     stopped: str | None
     importance: Mapping[str, Importance] | None = None  # total effects, the largest first
+    noise: Noise | None = None
 
 
 def recommend(notebook: Notebook) -> Recommended:
@@ -58,7 +79,16 @@ def summarise(notebook: Notebook, stopped: str | None = None) -> Summary:
         remaining=remaining,
         stopped=stopped or notebook.stopped,
         importance=_consulted(notebook).importance() if known else None,
+        noise=noise_of(_consulted(notebook)) if known else None,
     )
+
+
+def noise_of(study: Study) -> Noise:
+    """What is known about the noise of a study that has values."""
+    settings = study.acting
+    source = "inferred" if settings.noise_std is None else "stated"
+    source = "deterministic" if settings.deterministic is True else source
+    return Noise(study.noise_level(), source, int(np.isfinite(study.stds).sum()))
 
 
 def status(notebook: Notebook) -> Summary:
