@@ -190,7 +190,7 @@ def test_gpy_is_imported_only_for_its_kind() -> None:
 
 # --- What is refused --------------------------------------------------------------------------
 
-NAMES = "expected one of fitbo, ei, logei, pi, lcb, mes, remaining, thompson, random"
+NAMES = "expected one of fitbo, ei, logei, pi, lcb, mes, mes-eta, remaining, thompson, random"
 
 
 @pytest.mark.parametrize(

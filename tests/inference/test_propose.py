@@ -13,6 +13,7 @@ from fitbo.inference.fit import Model
 from fitbo.inference.propose import blurred, indistinct, worth
 from fitbo.inference.settings import Settings
 from fitbo.mixture import Mixture
+from fitbo.study import Study
 from fitbo.surrogate import Standardiser, condition
 from tests.mixtures import gentle
 
@@ -72,3 +73,38 @@ def test_the_worth_is_that_of_the_blurred_mixture_of_f() -> None:
     numeric = np.stack([(made(U + e) - made(U - e)) / (2 * h) for e in h * np.eye(2)], 1)
     assert_allclose(gradient, numeric, atol=1e-5)
     assert abs(plain(U) - expected).max() > 1e-3
+
+
+ABOUT_THE_MINIMUM = ["remaining", "mes"]
+
+
+@pytest.mark.parametrize("name", ABOUT_THE_MINIMUM)
+def test_an_acquisition_about_the_minimum_goes_on_in_regions_and_with_points_pending(
+    name: str,
+) -> None:
+    """And the same seed gives the same points."""
+
+    def points() -> np.ndarray:
+        settings = Settings(acquisition=name, n_samples=20, deterministic=True, local=1)
+        study = Study([(0, 1), (0, 1)], settings)
+        for _ in range(5):
+            X = study.ask(2)
+            study.tell(X[0], float(((X[0] - 0.3) ** 2).sum()))
+        return np.concatenate([study.X, study.pending])
+
+    X = points()
+    assert ((X >= 0) & (X <= 1)).all()
+    assert len(np.unique(X, axis=0)) == len(X)
+    assert_array_equal(X, points())
+
+
+def test_without_paths_max_value_entropy_search_is_about_eta() -> None:
+    pytest.importorskip("GPy")
+    chosen = []
+    for name in ("mes", "mes-eta"):
+        settings = Settings(acquisition=name, n_samples=4, surrogate="gpy", kernel="rbf")
+        study = Study([(0, 1)], settings)
+        for x in (0.1, 0.5, 0.9):
+            study.tell([x], (x - 0.3) ** 2)
+        chosen.append(study.ask()[0])
+    assert_array_equal(chosen[0], chosen[1])
