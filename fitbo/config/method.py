@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from fitbo import decode
 from fitbo.acquisition import ACQUISITIONS
+from fitbo.acquisition.remaining import MOST_MOMENTS
 from fitbo.checks import assign
 from fitbo.decode import Choice, Key, Pattern, Range, Registry, check
 from fitbo.entropy import BACKENDS, Entropy
@@ -188,6 +189,11 @@ class MethodConfig:
         NonNegative | None,
         "for lcb: the weight of the variance, mean - sqrt(beta) std; left out: 4",
     ] = None
+    moments: Annotated[
+        Annotated[int, Range(1, MOST_MOMENTS)] | None,
+        "for remaining: moments of the regret that remains: 1 is expected improvement, 2 the gamma "
+        "law's, more are of polynomials; left out: 2",
+    ] = None
     deterministic: Annotated[
         bool | None,
         "true: the objective has no noise; false, or left out: its noise is inferred",
@@ -204,12 +210,14 @@ class MethodConfig:
         check(self)
         _ = ACQUISITIONS[self.acquisition]  # a package that adds it may be broken
         owners = dict.fromkeys(("entropy", "resolution"), "acquisition fitbo")
-        owners["beta"] = "acquisition lcb"
+        owners |= {"beta": "acquisition lcb", "moments": "acquisition remaining"}
         check_owners(self, owners, f"acquisition {self.acquisition}")
         if self.acquisition == "fitbo":
             assign(self, entropy=self.entropy or EntropyConfig())
         if self.acquisition == "lcb" and self.beta is None:
             assign(self, beta=4.0)
+        if self.acquisition == "remaining" and self.moments is None:
+            assign(self, moments=2)
         if self.label is None:
             label = self.acquisition.upper()
             assign(self, label=f"{label}-{self.entropy.title}" if self.entropy else label)

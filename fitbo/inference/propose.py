@@ -116,7 +116,7 @@ def propose(
         space,
         rng,
         success,
-        reference_of(settings.acquisition, fit.best),
+        reference_of(settings.acquisition, fit.best, settings.moments),
         # Thompson's sample is one of all: a part of them would draw another.
         screened=settings.acquisition != "thompson",
         avoid=avoid,
@@ -203,6 +203,7 @@ def worth(
         eta=surrogate.eta,
         floor=surrogate.floor,
         beta=settings.beta,
+        moments=settings.moments,
         minimum=minima,
         noise=np.repeat(surrogate.noise_variance, surrogate.etas),
         rng=rng,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fitbo.acquisition import ACQUISITIONS
+from fitbo.acquisition.remaining import check_moments
 from fitbo.checks import assign, finite, one_of, whole
 from fitbo.entropy import Entropy, backend
 from fitbo.mixture import Array, Mixture
@@ -34,6 +35,7 @@ class Settings:
     exploit       evaluations by expected improvement after each one that the acquisition function
                   chose: 3 for ``fitbo``, where 0 is the paper's pure exploration; 0 for the others
     beta          for ``lcb``: the square of the number of standard deviations below the mean
+    moments       for ``remaining``: moments of the regret, 1 is expected improvement, 2 the default
     thin          steps of the sampler between the ensembles kept, and after its burn-in
     min_burn_in   steps of the sampler before any is kept, if started from the last posterior
     max_burn_in   the most steps before any is kept
@@ -55,6 +57,7 @@ class Settings:
     resolution: float = 0.3
     exploit: int | None = None
     beta: float = 4.0
+    moments: int = 2
     thin: int = 4
     min_burn_in: int = 4
     max_burn_in: int = 500
@@ -101,3 +104,4 @@ class Settings:
             )
         for name in ("resolution", "beta"):
             finite(name, getattr(self, name), least=0)
+        check_moments(self.moments)

@@ -32,7 +32,17 @@ SAME = (
     "deterministic",
     "local",
 )  # in a file as in the settings
-OWN = ("entropy", "n_initial", "design", "n_samples", "surrogate", "kernel", "resolution", "beta")
+OWN = (
+    "entropy",
+    "n_initial",
+    "design",
+    "n_samples",
+    "surrogate",
+    "kernel",
+    "resolution",
+    "beta",
+    "moments",
+)
 
 
 @contextmanager
@@ -109,6 +119,8 @@ def _method(settings: Settings) -> dict[str, Any]:
         method |= {"resolution": settings.resolution, "entropy": _entropy(settings.entropy)}
     if settings.acquisition == "lcb":
         method["beta"] = settings.beta
+    if settings.acquisition == "remaining":
+        method["moments"] = settings.moments
     return method
 
 

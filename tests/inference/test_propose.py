@@ -75,17 +75,16 @@ def test_the_worth_is_that_of_the_blurred_mixture_of_f() -> None:
     assert abs(plain(U) - expected).max() > 1e-3
 
 
-ABOUT_THE_MINIMUM = ["remaining", "mes"]
-
-
-@pytest.mark.parametrize("name", ABOUT_THE_MINIMUM)
+@pytest.mark.parametrize(("name", "moments"), [("remaining", 2), ("remaining", 4), ("mes", 2)])
 def test_an_acquisition_about_the_minimum_goes_on_in_regions_and_with_points_pending(
-    name: str,
+    name: str, moments: int
 ) -> None:
     """And the same seed gives the same points."""
 
     def points() -> np.ndarray:
-        settings = Settings(acquisition=name, n_samples=20, deterministic=True, local=1)
+        settings = Settings(
+            acquisition=name, moments=moments, n_samples=20, deterministic=True, local=1
+        )
         study = Study([(0, 1), (0, 1)], settings)
         for _ in range(5):
             X = study.ask(2)
