@@ -224,8 +224,8 @@ class Weighted:
         ] * dweight
 
 
-def reference_of(acquisition: str, best: float) -> float | None:
+def reference_of(acquisition: str, best: float, moments: int = 2) -> float | None:
     """The value of an acquisition function where nothing is learnt; see the head of this module."""
-    if acquisition in ("logei", "remaining"):  # logarithms
+    if acquisition == "logei" or (acquisition == "remaining" and moments <= 2):  # logarithms
         return None
     return -best if acquisition in ("lcb", "thompson") else 0.0

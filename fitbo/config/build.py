@@ -53,7 +53,7 @@ def _problem(name: str, dim: int, noise_std: float, options: tuple[Any, ...]) ->
 def build_settings(study: StudyConfig) -> Settings:
     """How the study chooses; what the file leaves out is the library's default."""
     method = study.method
-    same = ["acquisition", "rule", "resolution", "etas", "exploit", "beta"]
+    same = ["acquisition", "rule", "resolution", "etas", "exploit", "beta", "moments"]
     same += ["deterministic", "noise_std", "local"]
     chosen = method.sampler.given | {name: getattr(method, name) for name in same}
     if method.entropy is not None:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from fitbo import decode
 from fitbo.acquisition.baselines import ACQUISITIONS, needs
+from fitbo.acquisition.remaining import MOST_MOMENTS
 from fitbo.checks import assign
 from fitbo.decode import Choice, Key, Pattern, Range, Registry, check
 from fitbo.entropy import BACKENDS, Entropy
@@ -190,6 +191,11 @@ class MethodConfig:
         NonNegative | None,
         "for lcb: the weight of the variance, mean - sqrt(beta) std; left out: 4",
     ] = None
+    moments: Annotated[
+        Annotated[int, Range(1, MOST_MOMENTS)] | None,
+        "for remaining: moments of the regret that remains: 1 is expected improvement, 2 the gamma "
+        "law's, more are of polynomials; left out: 2",
+    ] = None
     deterministic: Annotated[
         bool | Literal["auto"] | None,
         "true: the objective has no noise; false: its noise is inferred; auto, or left out: one "
@@ -214,6 +220,7 @@ class MethodConfig:
         assign(self, acquisition=chosen)
         _ = ACQUISITIONS[chosen]  # a package that adds it may be broken
         owners = {"resolution": "acquisition fitbo", "beta": "acquisition lcb"}
+        owners["moments"] = "acquisition remaining"
         informed = needs(chosen, "entropy")
         if not informed:
             owners["entropy"] = "acquisition fitbo"
@@ -224,6 +231,8 @@ class MethodConfig:
             assign(self, entropy=self.entropy or EntropyConfig())
         if chosen == "lcb" and self.beta is None:
             assign(self, beta=4.0)
+        if chosen == "remaining" and self.moments is None:
+            assign(self, moments=2)
         if self.label is None:
             label = chosen.upper()
             assign(self, label=f"{label}-{self.entropy.title}" if self.entropy else label)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fitbo.acquisition import ACQUISITIONS
+from fitbo.acquisition.remaining import check_moments
 from fitbo.checks import assign, finite, one_of, whole
 from fitbo.entropy import Entropy, backend
 from fitbo.mixture import Array, Mixture
@@ -23,9 +24,11 @@ NO_NOISE = (-25.0, 0.5)  # prior of log noise variance: what the nugget would gi
 class Settings:
     """How a study chooses its points.
 
-    acquisition   a name from ``fitbo.acquisition.ACQUISITIONS``; ``fitbo-paper`` is FITBO as it was
-                  published, whatever ``etas``, ``exploit``, ``local``, ``rule``, ``resolution`` say
-    entropy       a backend's name, a backend, or a function of a mixture; for ``fitbo``
+    acquisition   a name from ``fitbo.acquisition.ACQUISITIONS``; ``auto``: ``remaining``, or
+                  ``fitbo`` if an entropy is given; ``fitbo-paper`` is FITBO as it was published,
+                  whatever ``etas``, ``exploit``, ``local``, ``rule`` and ``resolution`` say
+    entropy       a backend's name, a backend, or a function of a mixture, for the information
+                  gains; ``auto``: ``memel``
     n_initial     points of the initial design; twice the number of parameters if None
     design        a name from ``fitbo.space.DESIGNS``
     n_samples     M, hyperparameter samples: pairs of theta and eta
@@ -39,6 +42,7 @@ class Settings:
     exploit       evaluations by expected improvement after each one that the acquisition function
                   chose: 3 for ``fitbo``, where 0 is the paper's pure exploration; 0 for the others
     beta          for ``lcb``: the square of the number of standard deviations below the mean
+    moments       for ``remaining``: moments of the regret, 1 is expected improvement, 2 the default
     thin          steps of the sampler between the ensembles kept, and after its burn-in
     min_burn_in   steps of the sampler before any is kept, if started from the last posterior
     max_burn_in   the most steps before any is kept
@@ -51,8 +55,8 @@ class Settings:
     seed          of all random numbers: the same seed gives the same points
     """
 
-    acquisition: str = "remaining"
-    entropy: str | Entropy | Callable[[Mixture], Array] = "memel"
+    acquisition: str = AUTO
+    entropy: str | Entropy | Callable[[Mixture], Array] = AUTO
     n_initial: int | None = None
     design: str = "sobol"
     n_samples: int = 200
@@ -63,6 +67,7 @@ class Settings:
     resolution: float = 0.3
     exploit: int | None = None
     beta: float = 4.0
+    moments: int = 2
     thin: int = 4
     min_burn_in: int = 4
     max_burn_in: int = 500
@@ -85,6 +90,10 @@ class Settings:
         return self.kernel or DEFAULT_KERNELS[self.surrogate]
 
     def __post_init__(self) -> None:
+        if self.acquisition == AUTO:
+            assign(self, acquisition="remaining" if self.entropy == AUTO else "fitbo")
+        if self.entropy == AUTO:
+            assign(self, entropy="memel")
         if self.acquisition == "fitbo-paper":
             assign(self, **PAPER)
             if self.deterministic == AUTO:
@@ -124,3 +133,4 @@ class Settings:
             )
         for name in ("resolution", "beta"):
             finite(name, getattr(self, name), least=0)
+        check_moments(self.moments)

@@ -34,7 +34,7 @@ def minimize(
     *,
     n_calls: int = 100,
     n_initial: int | None = None,
-    entropy: str | Entropy | Callable[[Mixture], Array] = "memel",
+    entropy: str | Entropy | Callable[[Mixture], Array] = "auto",
     seed: int | None = 0,
     callback: Callable[[Study], bool | None] | None = None,
     x0: Any = None,

@@ -34,7 +34,17 @@ SAME = (
     "noise_std",
     "local",
 )  # in a file as in the settings
-OWN = ("entropy", "n_initial", "design", "n_samples", "surrogate", "kernel", "resolution", "beta")
+OWN = (
+    "entropy",
+    "n_initial",
+    "design",
+    "n_samples",
+    "surrogate",
+    "kernel",
+    "resolution",
+    "beta",
+    "moments",
+)
 
 
 @contextmanager
@@ -113,6 +123,8 @@ def _method(settings: Settings) -> dict[str, Any]:
         method["resolution"] = settings.resolution
     if settings.acquisition == "lcb":
         method["beta"] = settings.beta
+    if settings.acquisition == "remaining":
+        method["moments"] = settings.moments
     return method
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import mpmath
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from fitbo.acquisition.baselines import (
     Thompson,
     acquisition,
 )
+from fitbo.acquisition.maxvalue import MaxValueGain
 from fitbo.acquisition.remaining import RemainingRegret
 from fitbo.entropy import Quad
 from fitbo.mixture import Mixture
@@ -38,7 +41,7 @@ def mixture(equal=False, seed=0, batch=(B,)):
 
 def make(name):
     facts = {"entropy": Quad(tol=1e-12), "best": BEST, "eta": ETA, "beta": 2.0}
-    if name == "remaining":  # which knows parabolas only
+    if name in ("remaining", "mes"):  # of parabolas
         facts |= {"floor": ETA - 5, "minimum": ETA}
     return acquisition(name, **facts, rng=np.random.default_rng(3))
 
@@ -97,8 +100,11 @@ def test_a_component_of_no_weight_does_not_count(name):
     keep = [0, 2, 3, 4]
     rest = Mixture(p.means[:, keep], p.variances[:, keep], weights[:, keep])
     acq = make(name)
+    # Both see the same noise: what is too fine to count depends on the minima.
+    resolved = MaxValueGain(ETA[keep]).noise
     others = {
-        "mes": lambda: MaxValueEntropySearch(ETA[keep]),
+        "mes": lambda: replace(MaxValueGain(ETA[keep], ETA[keep] - 5), noise=acq.noise - resolved),
+        "mes-eta": lambda: MaxValueEntropySearch(ETA[keep]),
         "remaining": lambda: RemainingRegret(BEST, ETA[keep] - 5, ETA[keep]),
     }
     other = others.get(name, lambda: acq)()

@@ -90,3 +90,37 @@ def test_the_papers_fitbo_is_the_gain_of_y_by_the_linearised_samples_alone() -> 
     expected = information_gain(y, settings.entropy)
     assert worth(fitted, surrogate, settings, rng)(U) == pytest.approx(expected)
     assert surrogate.rule == "linearised"
+
+
+@pytest.mark.parametrize(("name", "moments"), [("remaining", 2), ("remaining", 4), ("mes", 2)])
+def test_an_acquisition_about_the_minimum_goes_on_in_regions_and_with_points_pending(
+    name: str, moments: int
+) -> None:
+    """And the same seed gives the same points."""
+
+    def points() -> np.ndarray:
+        settings = Settings(
+            acquisition=name, moments=moments, n_samples=20, deterministic=True, local=1
+        )
+        study = Study([(0, 1), (0, 1)], settings)
+        for _ in range(5):
+            X = study.ask(2)
+            study.tell(X[0], float(((X[0] - 0.3) ** 2).sum()))
+        return np.concatenate([study.X, study.pending])
+
+    X = points()
+    assert ((X >= 0) & (X <= 1)).all()
+    assert len(np.unique(X, axis=0)) == len(X)
+    assert_array_equal(X, points())
+
+
+def test_without_paths_max_value_entropy_search_is_about_eta() -> None:
+    pytest.importorskip("GPy")
+    chosen = []
+    for name in ("mes", "mes-eta"):
+        settings = Settings(acquisition=name, n_samples=4, surrogate="gpy", kernel="rbf")
+        study = Study([(0, 1)], settings)
+        for x in (0.1, 0.5, 0.9):
+            study.tell([x], (x - 0.3) ** 2)
+        chosen.append(study.ask()[0])
+    assert_array_equal(chosen[0], chosen[1])
