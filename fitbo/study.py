@@ -73,7 +73,8 @@ class Study(Ledger):
     def ask(self, n: int = 1) -> Any:
         """The next n points to evaluate, (n, d) or a list of dicts, none told, pending or failed.
 
-        If a finite space has fewer left, those; ``Exhausted`` if it has none.
+        But for a repetition to see whether there is noise, and where noise makes repetitions worth
+        it (``Settings``). If a finite space has fewer left, those; ``Exhausted`` if it has none.
         """
         if n < 1:
             raise ValueError(f"n must be at least 1, got {n}")
@@ -231,25 +232,37 @@ class Study(Ledger):
     @one_thread
     def _next(self) -> Array:
         """The next point of the cube, (d,)."""
-        pending, avoid = self._rows(self._pending), self.taken
+        pending, avoid, n = self._rows(self._pending), self._closed(), len(self.taken)
         if exhausted(self.space, avoid):
             raise nothing_left(self.space, avoid)
-        if len(avoid) < self.n_initial or not self._values:
+        if n < self.n_initial or not self._values:
             design = self.space, self.settings.design, self.n_initial
-            return first_points(*design, len(avoid), avoid, [self.settings.seed, STREAMS["design"]])
-        settings, exploits = self.acting, self._exploits(len(avoid))
+            return first_points(*design, n, self.taken, [self.settings.seed, STREAMS["design"]])
+        settings, exploits = self.acting, self._exploits(n)
         if settings.acquisition == "random" and not exploits:  # which needs no model
-            seed = [settings.seed, STREAMS["search"], len(avoid)]
+            seed = [settings.seed, STREAMS["search"], n]
             return first_points(self.space, "uniform", 1, 0, avoid, seed)
         if self._in_doubt:
             return self._cube[int(np.argmin(self._values))]
         if exploits:
             settings = replace(settings, acquisition="logei")
-        if self._is_local(len(avoid)):
+        if self._is_local(n):
             x = self._search(*self._local(), settings, pending, avoid)
             if promising(*self._local(), x, bounded(self._values)):
                 return x
         return self._search(self.fit(), None, settings, pending, avoid)
+
+    def _closed(self) -> Array:
+        """Points that are not asked for: those taken, or of these the pending and failed ones.
+
+        With noise a value tells more where there is one already: where ``replicates`` allow it, and
+        in a finite space of which no point is left.
+        """
+        taken, settings = self.taken, self.settings
+        noisy = settings.deterministic is False and exhausted(self.space, taken)
+        if noisy or (settings.replicates and self.acting.deterministic is not True):
+            return self._rows([*self._pending, *(u for u, _ in self._failed)])
+        return taken
 
     def _search(
         self, model: Model, region: Region | None, settings: Settings, pending: Array, avoid: Array

@@ -54,7 +54,7 @@ def build_settings(study: StudyConfig) -> Settings:
     """How the study chooses; what the file leaves out is the library's default."""
     method = study.method
     same = ["acquisition", "rule", "resolution", "etas", "exploit", "beta", "moments"]
-    same += ["deterministic", "noise_std", "local"]
+    same += ["deterministic", "noise_std", "replicates", "local"]
     chosen = method.sampler.given | {name: getattr(method, name) for name in same}
     if method.entropy is not None:
         chosen["entropy"] = method.entropy.build()

@@ -206,6 +206,11 @@ class MethodConfig:
         "the standard deviation of the objective's noise, in its units, if that is known; "
         "left out: inferred",
     ] = None
+    replicates: Annotated[
+        bool | None,
+        "true: with noise, points may be evaluated again where that is worth most; left out: only "
+        "once each point of a finite space has been",
+    ] = None
     local: Annotated[
         Annotated[int, Range(0, MOST)] | None,
         "after each evaluation chosen in the whole space, how many are chosen in a trust region "

@@ -50,6 +50,8 @@ class Settings:
                   point is evaluated twice to see (``fitbo.inference.exact``)
     noise_std     its standard deviation, in y's units, if that is known; a value that states one of
                   its own (``Study.tell``) has that instead
+    replicates    with noise, points may be told any number of times; else only once each point of a
+                  finite space has been, and if ``deterministic`` is False
     local         evaluations in a trust region about the incumbent after each in the whole space:
                   2 without noise; 0 with noise, where a region follows lucky values
     seed          of all random numbers: the same seed gives the same points
@@ -73,6 +75,7 @@ class Settings:
     max_burn_in: int = 500
     deterministic: bool | str = AUTO
     noise_std: float | None = None
+    replicates: bool = False
     local: int | None = None
     seed: int = 0
 
@@ -114,6 +117,8 @@ class Settings:
             raise ValueError(
                 f"deterministic must be True, False or {AUTO!r}, got {self.deterministic!r}"
             )
+        if not isinstance(self.replicates, bool):
+            raise ValueError(f"replicates must be True or False, got {self.replicates!r}")
         if self.noise_std is not None:
             finite("noise_std", self.noise_std)
             if self.deterministic is True or not self.noise_std > 0:

@@ -31,6 +31,7 @@ SAME = (
     "etas",
     "exploit",
     "deterministic",
+    "replicates",
     "noise_std",
     "local",
 )  # in a file as in the settings
