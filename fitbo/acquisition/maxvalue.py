@@ -46,7 +46,7 @@ Where noise prevails it may be negative, for the truncated law is not quite that
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
@@ -93,6 +93,8 @@ class MaxValueGain(Acquisition):
     noise: the variance of y about f, (M,) or one for all; nodes: of the quadrature.
     """
 
+    finest: ClassVar[float] = FINEST
+
     minimum: Array
     floor: Array | None = None
     noise: Array | float = 0.0
@@ -106,7 +108,7 @@ class MaxValueGain(Acquisition):
         if self.floor is not None:
             finite("floor", self.floor)
             minimum = np.maximum(minimum, self.floor)
-        noise = np.asarray(self.noise) + (FINEST * spread(minimum)) ** 2 + LEAST_NOISE
+        noise = np.asarray(self.noise) + (self.finest * spread(minimum)) ** 2 + LEAST_NOISE
         assign(self, minimum=minimum, noise=noise)
 
     def value_and_grad(self, mixture: Mixture) -> Gradient:

@@ -25,6 +25,7 @@ from fitbo.mixture import Array, Mixture
 from fitbo.search.mixed import Maximum, maximise
 from fitbo.space import Space
 from fitbo.surrogate import Parabola
+from fitbo.surrogate.conditioned import knowing
 
 T = TypeVar("T")
 
@@ -106,11 +107,16 @@ def propose(
         fit = replace(fit, surrogate=thinned(fit))
         top = incumbents(fit) if region is None else region.frame.outward(incumbents(fit))
         whole = fit.surrogate
-        minima = draw_minima(whole, space, top, rng, region, MINIMA_CANDIDATES).f
+        drawn = draw_minima(whole, space, top, rng, region, MINIMA_CANDIDATES)
+        minima, joint = drawn.f, whole
+        if settings.acquisition == "jes":
+            place = drawn.x if region is None else region.frame.inward(drawn.x)
+            joint = knowing(whole, place, drawn.g)
 
     def worth_of(surrogate: Parabola) -> Worth:
         if minima is None or surrogate is whole:
-            return replace(worth(fit, surrogate, settings, rng, minima), clock=clock)
+            known = surrogate if minima is None else joint
+            return replace(worth(fit, known, settings, rng, minima), clock=clock)
         screen = "logei" if settings.acquisition == "remaining" else "mes"
         rough = replace(settings, acquisition=screen)
         return worth(fit, surrogate, rough, rng, minima, nodes=SCREENING_NODES)
