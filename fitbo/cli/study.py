@@ -22,8 +22,8 @@ from fitbo.config.campaign import StudyConfig, load
 from fitbo.objectives.outcome import clip
 from fitbo.records import table
 from fitbo.records.archive import journal_at
-from fitbo.records.events import Entry, Point, entries_of
-from fitbo.records.journal import Busy, Running
+from fitbo.records.events import GIVEN, Entry, Point, entries_of
+from fitbo.records.journal import Busy
 from fitbo.records.notebook import Notebook, open_notebook, read_notebook
 from fitbo.runs import standing
 from fitbo.screen import short
@@ -54,7 +54,7 @@ def ask(options: Namespace, console: Console, errors: Console) -> int:
             else:
                 points, over = _suggested(notebook, options.n)
             asked = [notebook.ask("ask", x) for x in points]
-            begun = sum(entry.state != "forgotten" for entry in notebook.entries.values())
+            begun = notebook.begun()
             break
     if over is not None:
         say(errors, over)
@@ -202,9 +202,10 @@ def _line(study: StudyConfig) -> dict[str, Any]:
 def take_in(options: Namespace, console: Console, errors: Console) -> int:
     """``fitbo import``."""
     study = _one(options.study, "import")
-    lines = table.read_table(options.table, build_space(study.problem))
+    lines = table.read_table(options.table, build_space(study.problem), options.extra)
+    source = table.IMPORTED if options.spend else GIVEN
     with _opened(study, "import", options, errors) as notebook:
-        new, old = table.take_in(notebook, lines)
+        new, old = table.take_in(notebook, lines, source)
     known = f"; {old} were there already" if old else ""
     say(console, f"{new} imported{known}")
     return OK
@@ -257,10 +258,9 @@ def _opened(
                 say(errors, new_study(study))
             yield notebook
     except Busy as error:
-        still = "" if isinstance(error, Running) else f" still, after {patience:g} s"
         raise ValueError(
-            f"{error}{still}, and nothing was recorded: when it has ended, give the command again, "
-            f"{options.again}"
+            f"{error} still, after {patience:g} s, and nothing was recorded: when it has ended, "
+            f"give the command again, {options.again}"
         ) from None
 
 
@@ -273,6 +273,7 @@ def _plain(study: StudyConfig, summary: standing.Summary) -> dict[str, Any]:
         "budget": study.campaign.budget,
         "told": summary.told,
         "failed": summary.failed,
+        "given": summary.given,
         "pending": [{"id": e.id, "point": e.point} for e in summary.pending],
         "best": best and {"id": best.id, "point": best.point, "value": best.value},
         "recommended": found and asdict(found),

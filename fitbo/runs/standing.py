@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from fitbo.inference.importance import Importance
-from fitbo.records.events import Entry, Point
+from fitbo.records.events import GIVEN, Entry, Point
 from fitbo.records.notebook import Notebook
 from fitbo.runs.limits import limits_of
 from fitbo.study import Study
@@ -34,6 +34,7 @@ class Summary:
     remaining: float | None  # how far it is expected to be from the best one known
     stopped: str | None
     importance: Mapping[str, Importance] | None = None  # total effects, the largest first
+    given: int = 0  # outcomes known before, of those told and failed: they use no budget
 
 
 def recommend(notebook: Notebook) -> Recommended:
@@ -58,6 +59,7 @@ def summarise(notebook: Notebook, stopped: str | None = None) -> Summary:
         remaining=remaining,
         stopped=stopped or notebook.stopped,
         importance=_consulted(notebook).importance() if known else None,
+        given=sum(entry.source == GIVEN for entry in notebook.outcomes),
     )
 
 
