@@ -246,7 +246,8 @@ def print_status(console: Console, campaign: Campaign, summary: standing.Summary
     """Where one study stands: the best, the minimum, what matters, what is pending."""
     failed = f", {summary.failed} failed" if summary.failed else ""
     pending = f", {len(summary.pending)} pending" if summary.pending else ""
-    done = summary.told + summary.failed
+    done = summary.told + summary.failed - summary.given
+    pending += f", beside {summary.given} given" if summary.given else ""
     say(console, f"{campaign.name}: {done} of {campaign.budget} evaluations{failed}{pending}")
     facts: dict[str, str] = {}
     if summary.best is not None:

@@ -20,6 +20,7 @@ from rich.markup import escape
 import fitbo
 from fitbo.cli import files, study
 from fitbo.cli.files import INTERRUPTED, WRONG
+from fitbo.records.table import EXTRA
 
 UNREAD = 128 + 13  # as of a program that SIGPIPE ends
 Command = Callable[[argparse.Namespace, Console, Console], int]
@@ -144,6 +145,15 @@ def parser() -> argparse.ArgumentParser:
 
     take_in = add_for_study("import", study.take_in, "tell a study what a CSV file holds")
     take_in.add_argument("table", type=Path, metavar="DATA.csv", help="columns: parameters, value")
+    take_in.add_argument(
+        "--extra",
+        choices=EXTRA,
+        default="refuse",
+        help="what becomes of columns of other names: an error (refuse), nothing (ignore), or "
+        "texts that exports have again (keep)",
+    )
+    spend = "count the lines as evaluations of the budget; else they cost nothing"
+    take_in.add_argument("--spend", action="store_true", help=spend)
 
     checks = "check files; evaluates nothing, but imports the module of a Python objective"
     validate = add("validate", files.validate, checks, parents=[override])

@@ -23,8 +23,8 @@ from fitbo.inference.ledger import averaged
 from fitbo.objectives.outcome import clip
 from fitbo.records import table
 from fitbo.records.archive import journal_at
-from fitbo.records.events import Entry, Point, entries_of
-from fitbo.records.journal import Busy, Running
+from fitbo.records.events import GIVEN, Entry, Point, entries_of
+from fitbo.records.journal import Busy
 from fitbo.records.notebook import Notebook, observation, open_notebook, read_notebook
 from fitbo.runs import standing
 from fitbo.screen import short
@@ -56,7 +56,7 @@ def ask(options: Namespace, console: Console, errors: Console) -> int:
             else:
                 points, over = _suggested(notebook, options.n)
             asked = [notebook.ask("ask", x) for x in points]
-            begun = sum(entry.state != "forgotten" for entry in notebook.entries.values())
+            begun = notebook.begun()
             break
     if over is not None:
         say(errors, over)
@@ -238,9 +238,10 @@ def _line(study: StudyConfig) -> dict[str, Any]:
 def take_in(options: Namespace, console: Console, errors: Console) -> int:
     """``fitbo import``."""
     study = _one(options.study, "import")
-    lines = table.read_table(options.table, build_study(study))
+    lines = table.read_table(options.table, build_study(study), options.extra)
+    source = table.IMPORTED if options.spend else GIVEN
     with _opened(study, "import", options, errors) as notebook:
-        new, old = table.take_in(notebook, lines)
+        new, old = table.take_in(notebook, lines, source)
     known = f"; {old} were there already" if old else ""
     say(console, f"{new} imported{known}")
     return OK
@@ -293,10 +294,9 @@ def _opened(
                 say(errors, new_study(study))
             yield notebook
     except Busy as error:
-        still = "" if isinstance(error, Running) else f" still, after {patience:g} s"
         raise ValueError(
-            f"{error}{still}, and nothing was recorded: when it has ended, give the command again, "
-            f"{options.again}"
+            f"{error} still, after {patience:g} s, and nothing was recorded: when it has ended, "
+            f"give the command again, {options.again}"
         ) from None
 
 
@@ -309,6 +309,7 @@ def _plain(study: StudyConfig, summary: standing.Summary) -> dict[str, Any]:
         "budget": study.campaign.budget,
         "told": summary.told,
         "failed": summary.failed,
+        "given": summary.given,
         "pending": [{"id": e.id, "point": e.point} for e in summary.pending],
         "best": best and {"id": best.id, "point": best.point, "value": best.value},
         "recommended": found and asdict(found),

@@ -78,8 +78,10 @@ def build_objective(problem: ProblemConfig) -> Objective:
             f"or use fitbo ask and fitbo tell"
         )
     kind = CommandObjective if objective.python is None else PythonObjective
-    names = [f.name for f in fields(kind) if f.name not in ("base", "cwd")]
+    names = [f.name for f in fields(kind) if f.name not in ("base", "cwd", "names")]
     given: dict[str, Any] = {name: getattr(objective, name) for name in names}
+    if kind is PythonObjective:
+        given["names"] = tuple(problem.space or ())
     return kind(**given, base=Path(problem.base or "").resolve())
 
 
@@ -108,8 +110,7 @@ def check_objective(
         function = load_function(target, str(base))
         space = problem.space or {}
         always = [name for name, parameter in space.items() if "when" not in parameter.options]
-        for names in (list(space), always):  # a parameter that may be absent needs a default
-            check_signature(function, names, list(objective.kwargs), target)
+        check_signature(function, list(space), list(objective.kwargs), target, always)
     except ValueError as error:
         key, _, rest = str(error).partition(" ")
         raise ConfigError(rest, where, f"{path}objective.{key}") from None

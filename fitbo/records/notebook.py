@@ -4,6 +4,9 @@
         entry = notebook.ask()                  a new point, on the disk when this returns
         notebook.told(entry, 0.42)              its value, likewise
 
+With ``joining`` other runs may share the journal: the lock is held by each of these calls, and by
+``notebook.locked()`` for several, and what the others have written is taken in first.
+
 A study is resumed by replaying its journal. What its sampler came to when it moved last is kept
 beside the journal in ``*.state.npz``. That file is only a shortcut: without it, or with a torn one,
 the fits are made again, and since all randomness comes from (seed, values told, purpose) they are
@@ -17,7 +20,7 @@ from __future__ import annotations
 import platform
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from math import isfinite
@@ -32,7 +35,7 @@ from fitbo.config.campaign import INCIDENTAL, StudyConfig, from_dict
 from fitbo.config.method import LABEL
 from fitbo.decode import differences
 from fitbo.records import ensembles, events
-from fitbo.records.events import Entry, Point, Row, entries_of, rounded
+from fitbo.records.events import GIVEN, Entry, Point, Row, entries_of, rounded
 from fitbo.records.journal import (
     FORMAT,
     ConfigChanged,
@@ -42,6 +45,7 @@ from fitbo.records.journal import (
     read,
     state_path,
 )
+from fitbo.sampling import Ensemble
 from fitbo.study import Study
 
 OFTEN = 1.1  # a tenth more values, and the minimum's quantiles are worth their draws again
@@ -60,6 +64,8 @@ class Notebook:
     writer: Writer | None = None
     _cold: bool = False  # whether the fits of the journal are still to be made
     build: Build = build_study
+    elsewhere: tuple[Entry, ...] = ()  # what other runs evaluate, when a run has ended
+    _saved: Ensemble | None = None  # read with the lock held, when others had written
 
     def __post_init__(self) -> None:
         self.entries = entries_of(self.rows)
@@ -92,13 +98,43 @@ class Notebook:
         told = [entry for entry in self.outcomes if entry.value is not None]
         return min(told, key=lambda entry: self.study.sign * (entry.value or 0.0), default=None)
 
+    def begun(self) -> int:
+        """Evaluations of the budget: all but what is withdrawn, or was known before."""
+        used = (e.state != "forgotten" and e.source != GIVEN for e in self.entries.values())
+        return sum(used)
+
     def pending(self) -> list[Entry]:
         return [entry for entry in self.entries.values() if entry.state == "pending"]
+
+    @property
+    def run(self) -> int:
+        """The number of this run among those that share the journal."""
+        return self.writer.run if self.writer is not None else 1
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else writes the journal in the block, and what others have written is known."""
+        with self.writer.held() if self.writer is not None else nullcontext() as news:
+            if news is not None and self.config is not None:
+                self.rows = events.once(news.rows)
+                self.entries = entries_of(self.rows)
+                self.study = replay(self.config, self.rows, fits=False, build=self.build)
+                self._cold, self._saved = True, ensembles.load(state_path(self.config.journal))
+            yield
+
+    def abandoned(self) -> list[Entry]:
+        """What is pending and no other run that is alive evaluates; with the lock held."""
+        waiting = self.pending()
+        if self.writer is None or {entry.run for entry in waiting} <= {0, self.run}:
+            return waiting
+        others = self.writer.others()
+        return [entry for entry in waiting if entry.run not in others]
 
     def warm(self) -> Study:
         """The study with the fits of its journal made, as asking and recommending need it."""
         if self._cold and self.config is not None:
-            self.study = replay(self.config, self.rows, build=self.build)
+            saved = self._saved or ensembles.load(state_path(self.config.journal))
+            self.study = replay(self.config, self.rows, build=self.build, saved=saved)
             self._cold = False
         return self.study
 
@@ -108,9 +144,14 @@ class Notebook:
 
     def ask(self, source: str = "run", x: Any = None, **more: Any) -> Entry:
         """A new point, or x that the study has chosen already; on the disk when this returns."""
-        entry = self._new_entry(self.warm().ask(1)[0] if x is None else x, source)
-        self._append("asked", entry, source=source, **more, **self.fitted())
+        with self.locked():
+            entry = self._new_entry(self.warm().ask(1)[0] if x is None else x, source)
+            self._append("asked", entry, source=source, **self.mine(), **more, **self.fitted())
         return entry
+
+    def mine(self) -> dict[str, int]:
+        """What a row says about the run that evaluates its point: nothing, if it is the first."""
+        return {"run": self.run} if self.run > 1 else {}
 
     def told(
         self,
@@ -125,13 +166,15 @@ class Notebook:
         std, constraints   what comes with it, as ``observation`` makes them
         """
         row = observation(value, std, constraints) | more
-        self._append("told", entry, **row)  # first: now nothing can lose it
-        _tell(self.study, self.x(entry.point), row)
+        with self.locked():
+            self._append("told", entry, **row)  # first: now nothing can lose it
+            _tell(self.study, self.x(entry.point), row)
 
     def failed(self, entry: Entry, reason: str, **more: Any) -> None:
         """That a point has no value, and why."""
-        self._append("failed", entry, reason=reason, **more)
-        self.study.fail(self.x(entry.point), reason)
+        with self.locked():
+            self._append("failed", entry, reason=reason, **more)
+            self.study.fail(self.x(entry.point), reason)
 
     def expect(self, entry: Entry) -> None:
         """A point of the caller's own choice, which is being evaluated."""
@@ -168,6 +211,7 @@ class Notebook:
         # First of all: without a state the fits are made again, but with the state of fits to
         # other values the study would continue from those.
         state_path(self.config.journal).unlink(missing_ok=True)
+        self._saved = None
         self.append(row | {"was": entry.reason if entry.value is None else entry.value})
         self.study = replay(self.config, self.rows, fits=False, build=self.build)
         self._cold = False
@@ -237,12 +281,13 @@ class Notebook:
 
 @contextmanager
 def open_notebook(
-    config: StudyConfig, build: Build = build_study, **lock: Any
+    config: StudyConfig, build: Build = build_study, joining: bool = False, **lock: Any
 ) -> Iterator[Notebook]:
     """The study's notebook, locked for writing and made if need be.
 
     ``Busy`` if another process writes it, ``ConfigChanged`` if it belongs to another study.
-    ``lock`` says how long to wait for others, as in ``Writer``; ``build`` makes the study.
+    ``lock`` says how long to wait for others, as in ``Writer``; ``build`` makes the study; with
+    ``joining`` it is shared with other runs.
     """
     with Writer(config.journal, **lock) as writer:
         if writer.journal is None:
@@ -250,6 +295,8 @@ def open_notebook(
             writer.append(header(config))
         notebook = _replayed(config, writer.journal, writer, build)
         _correct_objective(notebook, writer.journal)
+        if joining:
+            writer.share()
         yield notebook
 
 
@@ -319,15 +366,18 @@ def config_of(journal: Journal, path: Path) -> StudyConfig:
 
 
 def replay(
-    config: StudyConfig, rows: Sequence[Row], fits: bool = True, build: Build = build_study
+    config: StudyConfig,
+    rows: Sequence[Row],
+    fits: bool = True,
+    build: Build = build_study,
+    saved: Ensemble | None = None,
 ) -> Study:
-    """The study as it was after these rows."""
+    """The study as it was after these rows; ``saved`` is what its sampler came to last."""
     study = build(config)
     x_of = Notebook(study).x
     right = events.amended(rows)
     marked = [row.get("moved", row["fitted"]) for row in right if "fitted" in row]
     if fits and marked:
-        saved = ensembles.load(state_path(config.journal))
         told = sum(row.get("event") == "told" for row in right)
         study.ensemble = saved if saved is not None and max(marked) <= saved.n <= told else None
     again = fits and study.ensemble is None
@@ -419,6 +469,11 @@ def _correct_objective(notebook: Notebook, journal: Journal | None) -> None:
         return
     if any(row.get("event") == "told" for row in journal.rows):
         return
+    if notebook.writer is not None and notebook.writer.others():
+        raise ConfigChanged(
+            f"{notebook.config.journal} is being run with another objective: wait until that run "
+            f"has ended, or end it"
+        )
     notebook.append({"event": "objective", "objective": now["objective"]})
     for entry in notebook.outcomes:
         notebook.forget(entry)

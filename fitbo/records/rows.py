@@ -92,6 +92,8 @@ EVENT: Rules = {
     "seconds": MAYBE_NUMBER,
     "elapsed": NUMBER,
     "attempts": COUNT,
+    "run": COUNT,
+    "notes": (_mapping(_text), "a mapping of texts"),
     "scratch": (_list(_text), "a list of texts"),
     "budget": COUNT,
     "fitted": COUNT,

@@ -7,6 +7,9 @@ exported file can be imported: of its other columns only ``state`` counts, and p
 never evaluated are skipped. A parameter that is named like a column which does not count replaces
 that column; the column of one named value, state or reason is ``space.value``, ``space.state`` or
 ``space.reason``.
+
+A column of any other name is an error, unless the caller chooses: ``ignore`` drops such columns,
+``keep`` has the journal hold their texts as the row's ``notes``, and exports have them again.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fitbo.decode import nearest, shown
@@ -34,6 +38,8 @@ OUTCOME = ("value", "std", "state", "reason")  # of a point
 WHICH = ("problem", "method", "seed")  # the study, where there are several
 ABOUT = "constraints."
 COLUMNS = ("id", *OUTCOME, "seconds", "source")
+IMPORTED = "import"  # source of values from a table that spend the budget; others are ``GIVEN``
+EXTRA = ("refuse", "ignore", "keep")  # what becomes of a table's other columns
 UNEVALUATED = ("pending", "forgotten")
 MOST_ERRORS = 20
 MOST_BYTES = 64 << 20
@@ -47,6 +53,7 @@ class Line(NamedTuple):
     reason: str | None = None
     std: float | None = None
     constraints: dict[str, float] | None = None
+    notes: Mapping[str, str] = MappingProxyType({})  # by column, of those that are kept
 
 
 def column_of(name: str) -> str:
@@ -98,8 +105,11 @@ def constraint_column(name: str, names: Iterable[str]) -> str:
     return name if plain else f"{ABOUT}{name}"
 
 
-def read_table(path: Path, study: Study) -> list[Line]:
-    """The lines of a CSV file; or a ValueError that names every wrong line."""
+def read_table(path: Path, study: Study, extra: str = "refuse") -> list[Line]:
+    """The lines of a CSV file; or a ValueError that names every wrong line.
+
+    ``extra`` is what becomes of columns that are none of ours: one of ``EXTRA``.
+    """
     data = path.read_bytes()
     if len(data) > MOST_BYTES:
         raise ValueError(f"{path} must have at most {MOST_BYTES >> 20} MiB, got {len(data)} bytes")
@@ -109,20 +119,23 @@ def read_table(path: Path, study: Study) -> list[Line]:
         line = data.count(b"\n", 0, error.start) + 1
         raise ValueError(f"{path}:{line}: expected text in UTF-8") from None
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    lines, errors, columns = list[Line](), list[str](), list[str]()
+    lines, errors, columns, kept = list[Line](), list[str](), list[str](), list[str]()
     try:
         for cells in reader:
             if not any(cell.strip() for cell in cells):
                 continue
             if not columns:
-                columns = _columns(cells, study, f"{path}:{reader.line_num}")
+                columns = _columns(cells, study, f"{path}:{reader.line_num}", extra == "refuse")
+                known = {*_wanted(study), *COLUMNS, *WHICH}
+                kept = [name for name in columns if name and name not in known and extra == "keep"]
                 continue
             try:
                 if len(cells) != len(columns):
                     raise ValueError(f"expected {len(columns)} cells, got {len(cells)}")
                 row = dict(zip(columns, cells, strict=True))
                 if row.get("state", "").strip() not in UNEVALUATED:
-                    lines.append(_line(row, study))
+                    notes = {name: row[name].strip() for name in kept if row[name].strip()}
+                    lines.append(_line(row, study)._replace(notes=notes))
             except ValueError as error:
                 errors.append(f"{path}:{reader.line_num}: {error}")
     except csv.Error as error:
@@ -136,10 +149,11 @@ def read_table(path: Path, study: Study) -> list[Line]:
     return lines
 
 
-def take_in(notebook: Notebook, lines: Iterable[Line]) -> tuple[int, int]:
+def take_in(notebook: Notebook, lines: Iterable[Line], source: str = IMPORTED) -> tuple[int, int]:
     """Tell a table's lines; how many were new, and how many the notebook had already.
 
     It had a value even if that was corrected or withdrawn since: the value does not come back.
+    With the source ``GIVEN`` they spend no budget.
     """
 
     def key(point: Mapping[str, Any], value: float | None) -> tuple[Any, ...]:
@@ -158,11 +172,12 @@ def take_in(notebook: Notebook, lines: Iterable[Line]) -> tuple[int, int]:
                 seen.add(same)
                 continue
             new += 1
-            entry = notebook.entry_of(line.point, "import")
+            entry = notebook.entry_of(line.point, source)
+            more = {"source": source} | ({"notes": dict(line.notes)} if line.notes else {})
             if line.value is not None:
-                notebook.told(entry, line.value, line.std, line.constraints, source="import")
+                notebook.told(entry, line.value, line.std, line.constraints, **more)
             else:
-                notebook.failed(entry, line.reason or "failed", source="import")
+                notebook.failed(entry, line.reason or "failed", **more)
     return new, len(seen)
 
 
@@ -177,6 +192,7 @@ def export_table(path: Path) -> tuple[str, int]:
         raise ValueError(f"{path} must hold a study's journal (*.jsonl), and there is none")
     names: dict[str, None] = {}
     measured: dict[str, None] = {}
+    notes: dict[str, None] = {}
     lines: list[dict[str, Any]] = []
     for file, journal in found:
         if "study" not in journal.header:
@@ -185,7 +201,10 @@ def export_table(path: Path) -> tuple[str, int]:
         common = {part: study[part].get("label") for part in ("problem", "method")}
         common["seed"] = study["seed"]
         names |= dict.fromkeys(study["problem"].get("space") or ())
-        for entry in entries_of(once(journal.rows)).values():
+        rows = once(journal.rows)
+        noted = {row["id"]: row["notes"] for row in rows if row.get("notes")}
+        notes |= dict.fromkeys(name for each in noted.values() for name in each)
+        for entry in entries_of(rows).values():
             names |= dict.fromkeys(entry.point)
             cells = {column: getattr(entry, column) for column in COLUMNS}
             cells["reason"] = clip(entry.reason or "")  # another program may have written it
@@ -194,7 +213,7 @@ def export_table(path: Path) -> tuple[str, int]:
             if entry.seconds is not None:
                 cells["seconds"] = f"{entry.seconds:g}"
             point = {column_of(name): written(value) for name, value in entry.point.items()}
-            lines.append(common | cells | point)
+            lines.append(noted.get(entry.id, {}) | common | cells | point)
     own = [column_of(name) for name in names]
     kept = [column for column in COLUMNS if column not in own]
     if not any(line["std"] is not None for line in lines):
@@ -204,6 +223,7 @@ def export_table(path: Path) -> tuple[str, int]:
     lines = [{about.get(column, column): cell for column, cell in ln.items()} for ln in lines]
     columns = [*(WHICH if len(found) > 1 else ()), *kept[:first], *own, *kept[first:]]
     columns += about.values()
+    columns += [name for name in notes if name not in columns]
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, columns, restval="", extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
@@ -236,10 +256,15 @@ def _float(name: str, text: str) -> float:
         raise ValueError(f"{name} must be a number, got {shown(text)}") from None
 
 
-def _columns(cells: Sequence[str], study: Study, where: str) -> list[str]:
-    columns, space = [cell.strip() for cell in cells], study.space
-    wanted = [*map(column_of, space.names), "value"]
-    wanted += [constraint_column(name, space.names) for name in names_of(study.constraints)]
+def _wanted(study: Study) -> list[str]:
+    """The columns that a table must have, but for parameters that may be absent."""
+    names = study.space.names
+    about = [constraint_column(name, names) for name in names_of(study.constraints)]
+    return [*map(column_of, names), "value", *about]
+
+
+def _columns(cells: Sequence[str], study: Study, where: str, strict: bool) -> list[str]:
+    columns, space, wanted = [cell.strip() for cell in cells], study.space, _wanted(study)
     pairs = zip(space.names, space.parameters, strict=True)
     may_lack = {column_of(name) for name, p in pairs if p.when is not None}
     for name in wanted:
@@ -247,8 +272,9 @@ def _columns(cells: Sequence[str], study: Study, where: str) -> list[str]:
             every = ", ".join(wanted)
             raise ValueError(f"{where}: the header must name {every}; {name} is missing")
     for i, name in enumerate(columns):
-        if name not in wanted and name not in COLUMNS:
-            raise ValueError(f"{where}: unknown column {shown(name)}{nearest(name, wanted)}")
+        if strict and name not in wanted and name not in COLUMNS:
+            hint = nearest(name, wanted) or "; --extra ignore drops it, --extra keep keeps it"
+            raise ValueError(f"{where}: unknown column {shown(name)}{hint}")
         if name in columns[:i]:
             raise ValueError(f"{where}: the column {shown(name)} is given twice")
     return columns

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fitbo.inference.importance import Importance
-from fitbo.records.events import Entry, Point
+from fitbo.records.events import GIVEN, Entry, Point
 from fitbo.records.notebook import Notebook
 from fitbo.runs.limits import limits_of
 from fitbo.study import Study
@@ -55,6 +55,7 @@ class Summary:
     stopped: str | None
     importance: Mapping[str, Importance] | None = None  # total effects, the largest first
     noise: Noise | None = None
+    given: int = 0  # outcomes known before, of those told and failed: they use no budget
 
 
 def recommend(notebook: Notebook) -> Recommended:
@@ -80,6 +81,7 @@ def summarise(notebook: Notebook, stopped: str | None = None) -> Summary:
         stopped=stopped or notebook.stopped,
         importance=_consulted(notebook).importance() if known else None,
         noise=noise_of(_consulted(notebook)) if known else None,
+        given=sum(entry.source == GIVEN for entry in notebook.outcomes),
     )
 
 

@@ -86,7 +86,7 @@ class Lines(Nothing):
         known = notebook.best
         what = f"failed: {outcome.reason}" if outcome.value is None else f"{outcome.value:.6g}"
         best = f"  (best {known.value:.6g})" if known is not None else ""
-        done = f"[{len(notebook.outcomes)}/{self.budget}]"
+        done = f"[{sum(e.source != GIVEN for e in notebook.outcomes)}/{self.budget}]"
         line = Text(f"{done} {short(entry.point)}: {what}{best}")
         if self.console.is_terminal:  # the value first, so that what is cut off is of the point
             line = Text(f"{done} {what}{best}  {short(entry.point)}")
