@@ -21,14 +21,16 @@ from typing import Any
 
 import numpy as np
 
-from fitbo.acquisition.feasibility import Success, learn
+from fitbo.acquisition.baselines import needs
+from fitbo.acquisition.feasibility import Chance, learn
 from fitbo.checks import finite
 from fitbo.inference.exact import repeated, verdict
-from fitbo.inference.fit import Fit, Model, believing, fit
+from fitbo.inference.fit import Fit, M, Model, believing, fit
 from fitbo.inference.importance import Importance, importance
 from fitbo.inference.ledger import LARGEST, OPTIMA, SIGNS, Ledger, averaged, bounded
 from fitbo.inference.local import neighbourhood, promising
 from fitbo.inference.minimum import Minima, draw_minima
+from fitbo.inference.outcomes import Feasible, learn_outcomes, violation
 from fitbo.inference.propose import Recommendation, incumbents, propose, recommend
 from fitbo.inference.region import Region, radius
 from fitbo.inference.settings import AUTO, Settings
@@ -43,11 +45,15 @@ from fitbo.space import Exhausted
 __all__ = ["LARGEST", "OPTIMA", "SIGNS", "Exhausted", "Study", "bounded"]
 
 STREAMS = {"design": 0, "mcmc": 1, "search": 2, "recommend": 3, "stop": 4, "local": 5, "minimum": 6}
+STREAMS |= {"outcomes": 7}
 
 
 @dataclass
 class Study(Ledger):
     """Minimises an expensive function over ``space``, or maximises it: ``direction="maximize"``.
+
+    ``outcome_constraints`` such as ``["temperature <= 80"]`` are about what evaluations measure
+    besides their value: see ``inference.outcomes``. With them every step is one in the whole space.
 
     ``space`` may be given as what a ``Space`` is made of: pairs, or a dict of parameters.
     ``ensemble`` is what the sampler came to when it moved last: pass a saved one to continue a
@@ -62,7 +68,7 @@ class Study(Ledger):
     _fit: Fit | None = field(default=None, repr=False)
     _minima: tuple[int, Minima] | None = field(default=None, repr=False)
     _nearby: tuple[int, Model, Region] | None = field(default=None, repr=False)
-    _success: tuple[tuple[int, int], Success] | None = field(default=None, repr=False)
+    _success: tuple[tuple[int, int], Chance | None] | None = field(default=None, repr=False)
 
     @property
     def n_initial(self) -> int:
@@ -97,13 +103,15 @@ class Study(Ledger):
         x: Any,
         y: float | Sequence[float],
         std: float | None = None,
-        constraints: Mapping[str, float] | None = None,
+        constraints: Mapping[str, float | None] | None = None,
     ) -> None:
         """The value y at x, a point asked for or any other.
 
         y            or several values, measured at the same point: their mean counts, with the
                      standard error of the mean (see ``inference.ledger.averaged``)
         std          the value's own standard deviation, besides the noise that all values have
+        constraints  by name what the outcome constraints are about; NaN if it is not known, and
+                     then the point does not count as one where they hold
         """
         value, error = averaged(y, self.settings.noise_std)
         if std is not None:
@@ -141,15 +149,18 @@ class Study(Ledger):
         """Where the posterior mean of f is best, with that mean and its standard deviation.
 
         Without noise it is the best point told: a value that was seen is certain, and where a
-        prediction is better the next evaluation goes there anyway.
+        prediction is better the next evaluation goes there anyway. With outcome constraints only
+        points where all hold with a probability of ``inference.outcomes.LEVEL`` compete; if there
+        is none, the point where that is most probable.
         """
-        fitted = self.fit()
+        fitted = self._judged(self.fit())
         started = time.perf_counter()
-        if self.acting.deterministic is True:
-            i = int(np.argmin(self._values))
-            variance = fitted.surrogate.predict(self._cube[i][None]).variance[0]
+        best = self._best()
+        if self.acting.deterministic is True and best is not None:
+            variance = fitted.surrogate.predict(self._cube[best][None]).variance[0]
             deviation = float(fitted.scale.scale * variance**0.5)
-            found = Recommendation(self._cube[i], self._values[i], deviation)
+            held = 1.0 if self.constraints else None
+            found = Recommendation(self._cube[best], self._values[best], deviation, held)
         else:
             found = recommend(fitted, self._rng("recommend"), self.space, self.success())
         self.seconds["recommend"] = time.perf_counter() - started
@@ -168,15 +179,30 @@ class Study(Ledger):
         deviations = np.sqrt(fitted.surrogate.theta.noise_variance)
         return float(fitted.scale.scale * np.average(deviations, weights=fitted.surrogate.weights))
 
-    def success(self) -> Success | None:
-        """The probability of success as a function of the point; None while none has failed."""
-        if not self._failed:
-            return None
+    @one_thread
+    def success(self) -> Chance | None:
+        """The probability that an evaluation succeeds and the outcome constraints hold there.
+
+        None while none has failed, and there are no constraints.
+        """
         known = len(self._cube), len(self._failed)
         if self._success is None or self._success[0] != known:
-            failed = self._rows([u for u, _ in self._failed])
-            self._success = known, learn(self.space, self._rows(self._cube), failed)
+            failed, told = self._rows([u for u, _ in self._failed]), self._rows(self._cube)
+            found: Chance | None = None
+            if self._failed:
+                found = learn(self.space, told, failed)
+            if self.constraints:
+                seed = [self.settings.seed, STREAMS["outcomes"], len(told)]
+                models = learn_outcomes(told, self.excess, self.settings, seed)
+                found = Feasible(models, found)
+            self._success = known, found
         return self._success[1]
+
+    def _judged(self, model: M) -> M:
+        """A model of all values, which knows where the outcome constraints hold."""
+        if not self.constraints:
+            return model
+        return replace(model, feasible=self.feasible, violation=violation(self.excess))
 
     @one_thread
     def importance(self) -> dict[str, Importance]:
@@ -220,12 +246,15 @@ class Study(Ledger):
     def remaining(self) -> float:
         """How far the minimum is expected to lie below the best value known, in y's units.
 
-        Infinite while all values are equal: they say nothing about its scale.
+        Infinite while all values are equal, which say nothing about its scale, and while no point
+        is known where all outcome constraints hold; with those, what one evaluation may gain.
         """
         if len(set(self._values)) == 1:
             return np.inf
-        fitted = self.fit()
-        if not fitted.has_paths:
+        if not self.feasible.any():
+            return np.inf
+        fitted = self._judged(self.fit())
+        if not fitted.has_paths or self.constraints:
             return expected_improvement(fitted, self.space, self._rng("stop"), self.success())
         return expected_regret(fitted, self.minima())
 
@@ -250,7 +279,9 @@ class Study(Ledger):
             x = self._search(*self._local(), settings, pending, avoid)
             if promising(*self._local(), x, bounded(self._values)):
                 return x
-        return self._search(self.fit(), None, settings, pending, avoid)
+        if self.constraints and needs(settings.acquisition, "minimum"):
+            settings = replace(settings, acquisition="logei")  # a path's minimum may be infeasible
+        return self._search(self._judged(self.fit()), None, settings, pending, avoid)
 
     def _closed(self) -> Array:
         """Points that are not asked for: those taken, or of these the pending and failed ones.
@@ -281,7 +312,7 @@ class Study(Ledger):
     @property
     def _has_regions(self) -> bool:
         """Whether there is a trust region: in a space of reals only, without constraints."""
-        reals = self.space.plain and bool(self.space.continuous.all())
+        reals = self.space.plain and bool(self.space.continuous.all()) and not self.constraints
         return reals and bool(self.acting.local) and self.settings.surrogate == "batched"
 
     def _is_local(self, index: int) -> bool:

@@ -29,7 +29,7 @@ from fitbo.records.notebook import Notebook, observation, open_notebook, read_no
 from fitbo.runs import standing
 from fitbo.screen import short
 from fitbo.space import Exhausted
-from fitbo.space.outcomes import measured
+from fitbo.space.outcomes import hold, measured, outcome_constraints
 
 # Seconds to wait for another process; longest where a value that somebody measured is at stake.
 ATTEMPTS = 4  # at an answer while others write
@@ -220,17 +220,19 @@ def _line(study: StudyConfig) -> dict[str, Any]:
     except ValueError:  # not begun
         rows = []
     entries = entries_of(rows).values()
-    values = [entry.value for entry in entries if entry.value is not None]
+    told = [entry for entry in entries if entry.value is not None]
+    constraints = outcome_constraints(study.problem.outcome_constraints)
+    values = [entry.value for entry in told if hold(constraints, entry.constraints or {})]
     best = min if study.problem.direction == "minimize" else max
     last = rows[-1] if rows else {}
     return {
         "problem": study.problem.label,
         "method": study.method.label,
         "seed": study.seed,
-        "told": len(values),
+        "told": len(told),
         "failed": sum(entry.state == "failed" for entry in entries),
         "pending": sum(entry.state == "pending" for entry in entries),
-        "best": best(values, default=None),
+        "best": best(values, default=None),  # type: ignore[type-var]
         "stopped": last.get("reason") if last.get("event") == "stopped" else None,
     }
 
@@ -312,7 +314,8 @@ def _plain(study: StudyConfig, summary: standing.Summary) -> dict[str, Any]:
         "given": summary.given,
         "pending": [{"id": e.id, "point": e.point} for e in summary.pending],
         "best": best and {"id": best.id, "point": best.point, "value": best.value},
-        "recommended": found and asdict(found),
+        "recommended": found and found.described(),
+        "feasible": summary.feasible,
         "minimum": summary.minimum,
         "remaining": summary.remaining,
         "stopped": summary.stopped,

@@ -62,6 +62,8 @@ class Model:
     scale: Standardiser
     surrogate: Parabola
     active: np.ndarray = field(default_factory=lambda: np.arange(0), kw_only=True)
+    feasible: np.ndarray | None = field(default=None, kw_only=True)  # (n,), and what is broken,
+    violation: Array | None = field(default=None, kw_only=True)  # (n,); None: no constraints
 
     def __post_init__(self) -> None:
         if not len(self.active):
@@ -74,8 +76,22 @@ class Model:
 
     @property
     def best(self) -> float:
-        """The lowest value, standardised."""
+        """The lowest value, standardised; with outcome constraints, of those that are feasible."""
+        if self.feasible is None or not self.feasible.any():
+            return self.lowest
+        return float(self.scale(self.y[self.feasible].min()))
+
+    @property
+    def lowest(self) -> float:
+        """The lowest value of all, standardised."""
         return float(self.scale(self.y.min()))
+
+    @property
+    def order(self) -> np.ndarray:
+        """The values from the best, (n,): first the feasible ones, then by what they break."""
+        if self.violation is None:
+            return np.argsort(self.y, kind="stable")
+        return np.lexsort((self.y, self.violation))
 
     @property
     def has_paths(self) -> bool:
@@ -290,7 +306,7 @@ def believing(fit: M, pending: Array, settings: Settings) -> M:
     """
     if not len(pending):
         return fit
-    believed = np.maximum(fit.surrogate.predict(pending).mean, fit.best)
+    believed = np.maximum(fit.surrogate.predict(pending).mean, fit.lowest)
     z = np.concatenate([fit.scale(fit.y[fit.active]), believed])
     own = fit.surrogate.stated
     if own is not None:

@@ -157,7 +157,7 @@ class Ledger:
         return int(at[np.argmin(np.array(self._values)[at])]) if at.size else None
 
     def enter(
-        self, x: Any, y: float, std: float | None, constraints: Mapping[str, float] | None
+        self, x: Any, y: float, std: float | None, constraints: Mapping[str, float | None] | None
     ) -> None:
         """The value y at x, the standard deviation that it states, and what constraints are about.
 

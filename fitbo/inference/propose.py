@@ -14,16 +14,17 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fitbo.acquisition.baselines import LowerConfidenceBound, acquisition, needs
-from fitbo.acquisition.feasibility import Success, Weighted, reference_of
+from fitbo.acquisition.feasibility import Chance, Weighted, reference_of
 from fitbo.acquisition.information import Acquisition
 from fitbo.entropy.protocol import Gradient
 from fitbo.inference.fit import Model
 from fitbo.inference.minimum import draw_minima
+from fitbo.inference.outcomes import NOTHING, Feasible, rough_of
 from fitbo.inference.region import Framed, Region, Within
 from fitbo.inference.settings import Settings
 from fitbo.mixture import Array, Mixture
 from fitbo.search.mixed import Maximum, maximise
-from fitbo.space import Space
+from fitbo.space import Differentiable, Space
 from fitbo.surrogate import Parabola
 from fitbo.surrogate.conditioned import knowing
 
@@ -42,11 +43,15 @@ ACCURACY = 1e-6  # of a proposal, in each coordinate of the cube or the region
 
 @dataclass(frozen=True, eq=False)
 class Recommendation:
-    """The minimiser of the posterior mean of f, that mean, and its standard deviation."""
+    """The minimiser of the posterior mean of f, that mean, and its standard deviation.
+
+    With outcome constraints ``feasible`` is the probability that all hold there.
+    """
 
     x: Array
     mean: float
     deviation: float
+    feasible: float | None = None
 
 
 class Clock:
@@ -90,14 +95,17 @@ def propose(
     avoid: Array,
     rng: np.random.Generator,
     space: Space,
-    success: Success | None = None,
+    success: Chance | None = None,
     region: Region | None = None,
 ) -> tuple[Maximum, float]:
     """The point of largest acquisition value, none of ``avoid``, and the seconds spent in it.
 
-    ``success`` is the probability that an evaluation does not fail, if some have failed. Without
+    ``success`` is the probability that an evaluation does not fail, if some have failed, and that
+    the outcome constraints hold; while no point is known where they do, it alone decides. Without
     paths, which GPy's surrogate does not have, ``mes`` is about eta.
     """
+    if fit.feasible is not None and not fit.feasible.any():
+        return most_feasible(fit, success, space, rng, avoid=avoid, tolerance=ACCURACY), 0.0
     if settings.acquisition == "mes" and not fit.has_paths:
         settings = replace(settings, acquisition="mes-eta")
     clock, minima, whole = Clock(), None, fit.surrogate
@@ -138,34 +146,48 @@ def propose(
 
 
 def recommend(
-    fit: Model, rng: np.random.Generator, space: Space, success: Success | None = None
+    fit: Model, rng: np.random.Generator, space: Space, success: Chance | None = None
 ) -> Recommendation:
     """The minimiser over the space of the posterior mean of f, in y's units.
 
-    If evaluations have failed, only points that are more likely than not to succeed compete.
+    If evaluations have failed, only points that are more likely than not to succeed compete; with
+    outcome constraints, those that are ``acceptable``, or the most probable one if none is.
     """
     found = best_point(
         fit,
         lambda surrogate: Worth(surrogate, LowerConfidenceBound(beta=0)),
         space,
         rng,
-        allowed=None if success is None else lambda U: success(U) > 0.5,
+        allowed=None if success is None else success.acceptable,
         n_starts=3,
     )
+    feasible = None
+    if isinstance(success, Feasible):
+        if not success.acceptable(found.x[None])[0]:
+            found = most_feasible(fit, success, space, rng, n_starts=3)
+        feasible = float(success.probability(found.x[None])[0])
     mixture = fit.surrogate.predict(found.x[None])
     return Recommendation(
         x=found.x,
         mean=float(fit.scale.inverse(mixture.mean[0])),
         deviation=float(fit.scale.scale * mixture.variance[0] ** 0.5),
+        feasible=feasible,
     )
+
+
+def most_feasible(
+    fit: Model, success: Chance | None, space: Space, rng: np.random.Generator, **options: Any
+) -> Maximum:
+    """The point where an evaluation is most likely to be of use."""
+    return best_point(fit, lambda _: NOTHING, space, rng, success, None, **options)
 
 
 def best_point(
     fit: Model,
-    worth_of: Callable[[Parabola], Worth],
+    worth_of: Callable[[Parabola], Differentiable],
     space: Space,
     rng: np.random.Generator,
-    success: Success | None = None,
+    success: Chance | None = None,
     reference: float | None = 0.0,
     screened: bool = True,
     region: Region | None = None,
@@ -176,7 +198,7 @@ def best_point(
     Candidates may be screened by a part of the samples; ``options`` are those of ``maximise``.
     """
 
-    def weighted(surrogate: Parabola) -> Worth | Weighted:
+    def weighted(surrogate: Parabola, success: Chance | None = success) -> Any:
         plain: Any = worth_of(surrogate)
         if region is not None:
             plain = Framed(plain, region.frame)
@@ -185,7 +207,7 @@ def best_point(
     full = weighted(fit.surrogate)
     options = {"n_starts": N_STARTS, "max_rounds": MAX_ROUNDS} | options
     if screened:
-        options["screen"] = weighted(thinned(fit))
+        options["screen"] = weighted(thinned(fit), rough_of(success))
     if region is None:
         return maximise(full, space, rng, incumbents=incumbents(fit), **options)
     options = {k: Within(v, region) if k == "screen" else v for k, v in options.items()}
@@ -232,7 +254,7 @@ def indistinct(fit: Model, settings: Settings) -> float:
     learnt about the minimum. So every sample is given the same noise, their mean, and details finer
     than ``resolution`` times the typical gap y_min - eta are blurred.
     """
-    gap = float(np.median(fit.best - fit.surrogate.eta))
+    gap = float(np.median(fit.lowest - fit.surrogate.eta))
     return float(fit.surrogate.noise_variance.mean()) + (settings.resolution * gap) ** 2
 
 
@@ -243,7 +265,7 @@ def thinned(fit: Model) -> Parabola:
 
 def incumbents(fit: Model) -> Array:
     """The few best points told, where a search looks more closely, (k, d)."""
-    return fit.X[np.argsort(fit.y, kind="stable")[:N_INCUMBENTS]]
+    return fit.X[fit.order[:N_INCUMBENTS]]
 
 
 def blurred(mixture: Mixture, variance: float) -> Mixture:

@@ -40,6 +40,7 @@ def minimize(
     x0: Any = None,
     y0: ArrayLike | None = None,
     constraints: Sequence[str | Callable[[Any], bool]] = (),
+    outcome_constraints: Sequence[str] = (),
     executor: Executor | None = None,
     n_workers: int | None = None,
     max_failures: int | None = None,
@@ -57,6 +58,8 @@ def minimize(
                   (d,); or a dict of ``Real``, ``Integer`` and ``Categorical`` by name, and x is a
                   dict; or a ``Space``
     constraints   expressions or functions of x that must be true: see ``fitbo.space.constraints``
+    outcome_constraints  such as ``["temperature <= 80"]``, if fun returns ``{"value": ...,
+                  "constraints": {"temperature": ...}}``: see ``fitbo.inference.outcomes``
     x0, y0        points to begin with, one or several, and their values if known, NaN for a
                   failure; points without values are evaluated first and count as calls, values
                   given do not
@@ -79,6 +82,9 @@ def minimize(
                   with the same file continues where the last one ended
     settings      the other fields of ``fitbo.Settings``
 
+    fun returns a number, or ``{"value": ..., "std": ..., "constraints": {...}}`` with what of these
+    there is: the value's standard deviation, and what the outcome constraints are about.
+
     Returns a ``Result``: ``x`` and ``fun`` are the best observed, ``x_recommended`` and
     ``fun_recommended`` where the posterior mean is best and that mean. Ctrl-C ends the search and
     returns what is known, with ``success`` false, as it is if every evaluation failed.
@@ -97,7 +103,7 @@ def minimize(
     limits = Limits(n_calls, max_failures, time_limit, target, tolerance)
 
     def fresh() -> Study:
-        return Study(space, made, direction=direction)
+        return Study(space, made, direction=direction, outcome_constraints=outcome_constraints)
 
     with (
         kept(journal, fresh, n_calls) as notebook,

@@ -74,6 +74,7 @@ def described(path: Path, study: Study, n_calls: int) -> StudyConfig:
         "name": name,
         "space": _space(study.space),
         "constraints": [_text(constraint) for constraint in study.space.constraints],
+        "outcome_constraints": [constraint.text for constraint in study.constraints],
         "direction": study.direction,
         "method": _method(s),
         "seed": s.seed,

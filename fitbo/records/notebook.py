@@ -46,6 +46,7 @@ from fitbo.records.journal import (
     state_path,
 )
 from fitbo.sampling import Ensemble
+from fitbo.space.outcomes import hold, measured, names_of
 from fitbo.study import Study
 
 OFTEN = 1.1  # a tenth more values, and the minimum's quantiles are worth their draws again
@@ -94,14 +95,19 @@ class Notebook:
 
     @property
     def best(self) -> Entry | None:
-        """The first of the best values told."""
-        told = [entry for entry in self.outcomes if entry.value is not None]
+        """The first of the best values told, of those where the outcome constraints hold."""
+        told = [entry for entry in self.outcomes if self.counts(entry)]
         return min(told, key=lambda entry: self.study.sign * (entry.value or 0.0), default=None)
 
     def begun(self) -> int:
         """Evaluations of the budget: all but what is withdrawn, or was known before."""
         used = (e.state != "forgotten" and e.source != GIVEN for e in self.entries.values())
         return sum(used)
+
+    def counts(self, entry: Entry) -> bool:
+        """Whether an entry has a value, and all outcome constraints hold there."""
+        held = hold(self.study.constraints, entry.constraints or {})
+        return entry.value is not None and held
 
     def pending(self) -> list[Entry]:
         return [entry for entry in self.entries.values() if entry.state == "pending"]
@@ -165,6 +171,7 @@ class Notebook:
 
         std, constraints   what comes with it, as ``observation`` makes them
         """
+        measured(self.study.constraints, constraints)  # or an error, before it is on the disk
         row = observation(value, std, constraints) | more
         with self.locked():
             self._append("told", entry, **row)  # first: now nothing can lose it
@@ -408,9 +415,12 @@ def observation(
 
 
 def _tell(study: Study, x: Any, row: Row) -> None:
-    """Tell the study what a row says; what it states of its noise only counts if there may be."""
+    """Tell the study what a row says: a std only counts if there may be noise, and what an outcome
+    constraint is about is not known if it is not there.
+    """
     std = None if study.settings.deterministic is True else row.get("std")
-    study.tell(x, row["value"], std, row.get("constraints"))
+    about = dict.fromkeys(names_of(study.constraints)) | (row.get("constraints") or {})
+    study.tell(x, row["value"], std, about)
 
 
 def header(config: StudyConfig) -> dict[str, Any]:

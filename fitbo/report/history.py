@@ -31,6 +31,7 @@ from fitbo.mixture import Array
 from fitbo.records.archive import journals
 from fitbo.records.events import ETA_QUANTILES, OUTCOMES, Point, Row, amended, once
 from fitbo.records.journal import parsed
+from fitbo.space.outcomes import OutcomeConstraint, hold, outcome_constraints
 from fitbo.study import OPTIMA, SIGNS, bounded
 
 QUANTILES = len(ETA_QUANTILES)
@@ -153,7 +154,8 @@ def _run(path: Path, data: bytes, minima: Mapping[str, float]) -> Run:
         direction = study["problem"].get("direction", "minimize")
         optimum = study["problem"].get(OPTIMA[direction])
         minimum, sign = _number(minima.get(label, optimum)), SIGNS[direction]
-        walked, found = _walk(rows, sign)
+        constraints = outcome_constraints(study["problem"].get("outcome_constraints", ()))
+        walked, found = _walk(rows, sign, constraints)
         best, recommended, seconds = walked[:, :3].T
         budgets = [journal.header.get("budget"), len(best), *(row.get("budget") for row in rows)]
         return Run(
@@ -182,10 +184,12 @@ def _run(path: Path, data: bytes, minima: Mapping[str, float]) -> Run:
         ) from error
 
 
-def _walk(rows: Sequence[Row], sign: float) -> tuple[Array, list[tuple[int, Point]]]:
+def _walk(
+    rows: Sequence[Row], sign: float, constraints: Sequence[OutcomeConstraint]
+) -> tuple[Array, list[tuple[int, Point]]]:
     """After each outcome best f so far, f of what is recommended, seconds, f*, eta: (n, 13).
 
-    And where the best improved.
+    And where the best improved. Of f only what is known where the outcome constraints hold.
     """
     asked = {row["id"]: row for row in rows if row.get("event") == "asked"}
     steps: list[list[float]] = []
@@ -195,6 +199,8 @@ def _walk(rows: Sequence[Row], sign: float) -> tuple[Array, list[tuple[int, Poin
     for row in rows:
         if row.get("event") in OUTCOMES:
             y = float(bounded(_number(row.get("value"))))  # as large as it is in the model
+            if not hold(constraints, row.get("constraints") or {}):
+                y = np.nan
             f = _number(row.get("f"), y)
             tracked = tracked or row.get("f") is not None
             if sign * f < sign * best:

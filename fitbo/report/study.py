@@ -23,6 +23,7 @@ from fitbo.report.slices import Line, dependence_lines, slice_lines
 from fitbo.runs.standing import Summary, summarise
 from fitbo.screen import digits, measured, resolved
 from fitbo.space import Categorical
+from fitbo.space.outcomes import names_of
 from fitbo.study import OPTIMA, bounded
 
 CAPTIONS = {
@@ -187,6 +188,10 @@ def _summary(notebook: Notebook, summary: Summary) -> str:
         believed += [Cell("") for _ in columns]
         believed[-1] = Cell(f"{middle} [{low}, {high}]")
         rows.append(believed)
+    if found is not None and found.feasible is not None:
+        cells = [Cell("feasible", strong=True)]
+        cells += [Cell("yes")] if best is not None else []
+        rows.append([*cells, Cell(f"with probability {found.feasible:.2g}")])
     noise = f"<p>Noise: {escape(str(summary.noise))}.</p>" if summary.noise is not None else ""
     listed = [("", False), *((name, True) for name in columns)]
     return page.table(listed, rows, sortable=False) + noise
@@ -213,7 +218,9 @@ def _table(notebook: Notebook) -> str:
     space, entries = notebook.study.space, list(notebook.entries.values())
     numeric = [not isinstance(parameter, Categorical) for parameter in space.parameters]
     columns = [("id", True), *zip(space.names, numeric, strict=True)]
-    columns += [("value", True), ("seconds", True), ("outcome", False)]
+    about = names_of(notebook.study.constraints)
+    columns += [("value", True), *((name, True) for name in about)]
+    columns += [("seconds", True), ("outcome", False)]
     best = notebook.best
     rows = []
     for entry in entries:
@@ -222,7 +229,11 @@ def _table(notebook: Notebook) -> str:
         value = Cell(
             _text(entry.value), entry.value, strong=best is not None and entry.value == best.value
         )
-        rows.append([*before, value, *(Cell(_text(x), x) for x in (entry.seconds, outcome))])
+        if entry.state == "told" and not notebook.counts(entry):
+            outcome = "told, infeasible"
+        measured = [(entry.constraints or {}).get(name) for name in about]
+        after = [Cell(_text(x), x) for x in (*measured, entry.seconds, outcome)]
+        rows.append([*before, value, *after])
     return page.table(columns, rows)
 
 

@@ -18,7 +18,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from dataclasses import KW_ONLY, asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from statistics import median
 from typing import Any
 
@@ -308,7 +308,7 @@ def recommended(notebook: Notebook, truth: Truth | None = None) -> dict[str, Any
     """What is recommended now, as a row has it; with the noise-free value where it is known."""
     found = recommend(notebook)
     more = {} if truth is None else {"f": truth(found.point)}
-    return {"recommended": asdict(found) | more}
+    return {"recommended": found.described() | more}
 
 
 def outcome_of(future: Future[Outcome], seconds: float) -> Outcome:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +17,19 @@ from fitbo.study import Study
 
 @dataclass(frozen=True)
 class Recommended:
-    """Where the posterior mean is best, the mean there and its standard deviation."""
+    """Where the posterior mean is best, the mean there and its standard deviation.
+
+    ``feasible`` is the probability that the outcome constraints hold there, if there are any.
+    """
 
     point: Point
     mean: float
     deviation: float
+    feasible: float | None = None
+
+    def described(self) -> dict[str, Any]:
+        """As plain data."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -56,20 +65,24 @@ class Summary:
     importance: Mapping[str, Importance] | None = None  # total effects, the largest first
     noise: Noise | None = None
     given: int = 0  # outcomes known before, of those told and failed: they use no budget
+    feasible: int | None = None  # how many values are of points where the outcome constraints hold
 
 
 def recommend(notebook: Notebook) -> Recommended:
     """What the posterior recommends now; this needs a value."""
     found = _consulted(notebook).recommend()
-    return Recommended(notebook.plain(found.x), float(found.mean), float(found.deviation))
+    mean, deviation = float(found.mean), float(found.deviation)
+    return Recommended(notebook.plain(found.x), mean, deviation, found.feasible)
 
 
 def summarise(notebook: Notebook, stopped: str | None = None) -> Summary:
     """How the study stands; a recommendation needs two values."""
-    told = sum(entry.state == "told" for entry in notebook.entries.values())
+    told, study = sum(map(_is_told, notebook.entries.values())), notebook.study
     known, minimum, remaining = told > 1, None, None
     if known and (study := _consulted(notebook)).fit().has_paths:
-        minimum, remaining = tuple(study.minimum_quantiles().tolist()), study.remaining()
+        remaining = study.remaining()
+        if not study.constraints:  # with them a lower place may be infeasible
+            minimum = tuple(study.minimum_quantiles().tolist())
     return Summary(
         told=told,
         failed=sum(entry.state == "failed" for entry in notebook.entries.values()),
@@ -82,6 +95,7 @@ def summarise(notebook: Notebook, stopped: str | None = None) -> Summary:
         importance=_consulted(notebook).importance() if known else None,
         noise=noise_of(_consulted(notebook)) if known else None,
         given=sum(entry.source == GIVEN for entry in notebook.outcomes),
+        feasible=sum(map(notebook.counts, notebook.outcomes)) if study.constraints else None,
     )
 
 
@@ -91,6 +105,10 @@ def noise_of(study: Study) -> Noise:
     source = "inferred" if settings.noise_std is None else "stated"
     source = "deterministic" if settings.deterministic is True else source
     return Noise(study.noise_level(), source, int(np.isfinite(study.stds).sum()))
+
+
+def _is_told(entry: Entry) -> bool:
+    return entry.state == "told"
 
 
 def status(notebook: Notebook) -> Summary:

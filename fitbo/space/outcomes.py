@@ -78,7 +78,7 @@ def lacking(constraints: Sequence[OutcomeConstraint], values: Mapping[str, objec
 
 
 def measured(
-    constraints: Sequence[OutcomeConstraint], values: Mapping[str, float] | None
+    constraints: Sequence[OutcomeConstraint], values: Mapping[str, float | None] | None
 ) -> dict[str, float]:
     """The values by name as numbers, NaN where not known; a ValueError if they are not those."""
     given, names = dict(values or {}), names_of(constraints)
@@ -93,7 +93,7 @@ def measured(
     found: dict[str, float] = {}
     for name in names:
         try:
-            value = math.nan if given[name] is None else float(given[name])
+            value = math.nan if given[name] is None else float(given[name])  # type: ignore[arg-type]
         except (TypeError, ValueError):
             raise ValueError(
                 f"constraints.{name} must be a number, got {given[name]!r:.60}"

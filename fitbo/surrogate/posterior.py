@@ -118,13 +118,26 @@ class Posterior:
         n, excess = len(self.y), self.y - self.y.min()
         for rows in blocks(inside.size, BLOCK // (n + 1) ** 2):
             theta = self._covariance.unpack(log_theta[inside[rows]])
-            g = warp(excess, theta.gap)
+            g, noise, jacobian = self._warped(theta, excess)
             K = np.empty((len(g), n + 1, n + 1))  # its upper triangle is never read
-            self._covariance.fill(K, theta, noise_in_g(theta.noise_variance, g, self.stated))
+            self._covariance.fill(K, theta, noise)
             K[:, n, :n] = g
             K[:, n, n] = BORDER
-            value[inside[rows]] = log_likelihood(K) + log_jacobian(g, excess)
+            value[inside[rows]] = log_likelihood(K) + jacobian
         return value
+
+    def _warped(self, theta: Theta, excess: Array) -> tuple[Array, Array, Array]:
+        """The data as g (M, n), their variances in g (M, n), and the log-Jacobian (M,)."""
+        g = warp(excess, theta.gap)
+        noise = noise_in_g(theta.noise_variance, g, self.stated)
+        return g, noise, log_jacobian(g, excess)
+
+    def _slopes(
+        self, theta: Theta, g: Array, excess: Array, A: Array, G: Array
+    ) -> tuple[float, float]:
+        """The slopes of log p in log noise and log gap, of one theta."""
+        e = noise_in_y(theta.noise_variance, self.stated)[0]
+        return warp_gradient(theta, g, excess, A, G, e)
 
     def value_and_grad(self, log_theta: ArrayLike) -> tuple[Array, Array]:
         """The log-density and its gradient, (W, P) -> (W,), (W, P); zero where it is -inf.
@@ -138,19 +151,18 @@ class Posterior:
         n, excess = len(self.y), self.y - self.y.min()
         for j in np.flatnonzero(inside_support(log_theta)):
             theta = self._covariance.unpack(log_theta[j : j + 1])
-            g = warp(excess, theta.gap)
+            g, noise, jacobian = self._warped(theta, excess)
             K = np.empty((1, n, n))
-            self._covariance.fill(K, theta, noise_in_g(theta.noise_variance, g, self.stated))
+            self._covariance.fill(K, theta, noise)
             log_det, inverse = inverse_of(K[0])
             if not np.isfinite(log_det):
                 continue
             A = inverse @ g[0]
-            values[j] = -0.5 * (g[0] @ A + log_det + n * LOG_2PI) + log_jacobian(g, excess)[0]
+            values[j] = -0.5 * (g[0] @ A + log_det + n * LOG_2PI) + jacobian[0]
             values[j] += self._prior(log_theta[j : j + 1])[0]
             G = 0.5 * (np.outer(A, A) - inverse)
             slopes[j] = self._covariance.gradient(theta, G[None])[0]
-            e = noise_in_y(theta.noise_variance, self.stated)[0]
-            by_noise, by_gap = warp_gradient(theta, g, excess, A, np.diagonal(G), e)
+            by_noise, by_gap = self._slopes(theta, g, excess, A, np.diagonal(G))
             slopes[j, self._covariance.noise_column] += by_noise
             slopes[j, self._covariance.noise_column + 1] += by_gap
             slopes[j] -= (log_theta[j] - self._prior.location) / self._prior.scale**2
