@@ -193,7 +193,7 @@ class Study(Ledger):
                 found = learn(self.space, told, failed)
             if self.constraints:
                 seed = [self.settings.seed, STREAMS["outcomes"], len(told)]
-                models = learn_outcomes(told, self.excess, self.settings, seed)
+                models = learn_outcomes(told, self.excess, self.acting, seed)
                 found = Feasible(models, found)
             self._success = known, found
         return self._success[1]
@@ -340,7 +340,8 @@ class Study(Ledger):
     def _in_doubt(self) -> bool:
         """Whether a point is to be evaluated twice, to see whether there is noise."""
         auto = self.settings.deterministic == AUTO and bool(self.space.continuous.any())
-        return auto and not repeated(list(self.taken))
+        late = len(self.taken) >= 2 * len(self.space.parameters)  # with whatever design
+        return auto and late and not repeated(list(self.taken))
 
     def _local(self) -> tuple[Model, Region]:
         """The model next to the incumbent and the trust region, once for each number of values."""

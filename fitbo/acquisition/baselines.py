@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from fitbo.acquisition.improvement import log_average, log_improvement, probability
-from fitbo.acquisition.information import Acquisition, InformationGain, average
+from fitbo.acquisition.information import Acquisition, InformationGain, PublishedGain, average
 from fitbo.acquisition.joint import JointGain
 from fitbo.acquisition.maxvalue import MaxValueGain
 from fitbo.acquisition.normal import truncation_gain
@@ -191,7 +191,7 @@ ACQUISITIONS: Shelf[Callable[..., Acquisition]] = Shelf(
     "fitbo.acquisitions",
     {
         "fitbo": InformationGain,
-        "fitbo-paper": InformationGain,
+        "fitbo-paper": PublishedGain,
         "ei": ExpectedImprovement,
         "logei": LogExpectedImprovement,
         "pi": ProbabilityOfImprovement,

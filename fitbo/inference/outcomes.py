@@ -141,7 +141,7 @@ def learn_outcomes(
         near = known[chosen(X[known], abs(z - bound), MOST)]
         at = np.searchsorted(known, near)
         few = chosen(X[near], abs(z[at] - bound), ROUGH)
-        noise = NO_NOISE if settings.deterministic else None
+        noise = NO_NOISE if settings.deterministic is True else None
         density = PlainPosterior(X[near][few], z[at][few], KERNEL, noise=noise)
         start = density._prior.location[None]
         modes, _ = climb(density.value_and_grad, start, BOUND, ITERATIONS, ACCURACY)

@@ -16,8 +16,8 @@ from fitbo.report.picture import picture_of
 from tests.campaigns import campaign, complete
 
 METHODS = [
-    {"label": "MM", "entropy": "mm", "samples": 24},
-    {"label": "EI", "acquisition": "ei", "samples": 24},
+    {"label": "MM", "entropy": "mm", "samples": 24, "deterministic": False},
+    {"label": "EI", "acquisition": "ei", "samples": 24, "deterministic": False},
 ]
 ONE: dict[str, Any] = {"problems": ["forrester"], "methods": METHODS, "initial": {"n": 4}}
 
