@@ -4,7 +4,7 @@
         entry = notebook.ask()                  a new point, on the disk when this returns
         notebook.told(entry, 0.42)              its value, likewise
 
-With ``joining`` other runs may share the journal: the lock is held by each of these calls, and by
+With ``running="joint"`` other runs may share the journal: the lock is held by each of these calls, and by
 ``notebook.locked()`` for several, and what the others have written is taken in first.
 
 A study is resumed by replaying its journal. What its sampler came to when it moved last is kept
@@ -24,7 +24,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -38,8 +38,8 @@ from fitbo.records.events import GIVEN, Entry, Point, Row, entries_of, rounded
 from fitbo.records.journal import (
     FORMAT,
     ConfigChanged,
-    Displaced,
     Journal,
+    Recorded,
     Writer,
     read,
     state_path,
@@ -49,6 +49,7 @@ from fitbo.study import Study
 
 PARTS = ("mcmc", "search", "entropy", "recommend")  # of the seconds that a suggestion takes
 Build = Callable[[StudyConfig], Study]
+Running = Literal["alone", "joint"] | None
 VERSIONED = ("numpy", "scipy", "emcee")  # what decides the numbers
 
 
@@ -154,7 +155,11 @@ class Notebook:
     def told(self, entry: Entry, value: float, **more: Any) -> None:
         """The value at a point: on the disk when this returns, and told to the study."""
         with self.locked():
-            self._append("told", entry, value=value, **more)  # first: now nothing can lose it
+            try:
+                self._append("told", entry, value=value, **more)  # first: now nothing can lose it
+            except Recorded:
+                self.study.tell(self.x(entry.point), value)
+                raise
             self.study.tell(self.x(entry.point), value)
 
     def failed(self, entry: Entry, reason: str, **more: Any) -> None:
@@ -232,33 +237,34 @@ class Notebook:
     def append(self, row: dict[str, Any]) -> None:
         if self.writer is None and self.config is not None:
             raise ValueError("this notebook was opened for reading")
-        displaced = None
+        end = None
         if self.writer is not None:
             try:
                 self.writer.append(row)
-            except Displaced as error:  # the row is on the disk, elsewhere
-                displaced = error
+            except Recorded as error:
+                end = error
         events.note(self.entries, row, len(self.rows))
         self.rows.append(row)
-        if displaced is not None:
-            raise displaced
+        if end is not None:
+            raise end
 
     def _append(self, event: str, entry: Entry, **more: Any) -> None:
         self.append({"event": event, "id": entry.id, "point": entry.point, **more})
 
     def _new_entry(self, x: Any, source: str) -> Entry:
-        return Entry(max(self.entries, default=0) + 1, self.plain(x), source=source)
+        run = self.run if source == "run" else 0
+        return Entry(max(self.entries, default=0) + 1, self.plain(x), source=source, run=run)
 
 
 @contextmanager
 def open_notebook(
-    config: StudyConfig, build: Build = build_study, joining: bool = False, **lock: Any
+    config: StudyConfig, build: Build = build_study, running: Running = None, **lock: Any
 ) -> Iterator[Notebook]:
     """The study's notebook, locked for writing and made if need be.
 
     ``Busy`` if another process writes it, ``ConfigChanged`` if it belongs to another study.
-    ``lock`` says how long to wait for others, as in ``Writer``; ``build`` makes the study; with
-    ``joining`` it is shared with other runs.
+    ``lock`` says how long to wait for others, as in ``Writer``; ``build`` makes the study. A run is
+    ``running`` "alone", or "joint" if other runs may share it.
     """
     with Writer(config.journal, **lock) as writer:
         if writer.journal is None:
@@ -266,8 +272,8 @@ def open_notebook(
             writer.append(header(config))
         notebook = _replayed(config, writer.journal, writer, build)
         _correct_objective(notebook, writer.journal)
-        if joining:
-            writer.share()
+        if running is not None:
+            writer.begin(share=running == "joint")
         yield notebook
 
 
