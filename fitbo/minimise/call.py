@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
+from pathlib import Path
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -18,7 +19,7 @@ from fitbo.minimise.journal import kept
 from fitbo.minimise.result import Result
 from fitbo.mixture import Array, Mixture
 from fitbo.objectives import Outcome
-from fitbo.objectives.outcome import failure, outcome, returned, traced
+from fitbo.objectives.outcome import FULL, check_full, failure, outcome, returned, traced
 from fitbo.records.events import GIVEN, Entry
 from fitbo.records.notebook import Notebook
 from fitbo.runs.limits import Limits
@@ -87,7 +88,8 @@ def minimize(
 
     Returns a ``Result``: ``x`` and ``fun`` are the best observed, ``x_recommended`` and
     ``fun_recommended`` where the posterior mean is best and that mean. Ctrl-C ends the search and
-    returns what is known, with ``success`` false, as it is if every evaluation failed.
+    returns what is known, with ``success`` false, as it is if every evaluation failed. So does a
+    full disk, which is no failure of a point: the same call with the same journal makes it again.
     """
     check_names(minimize, fun, bounds, settings)
     whole("n_calls", n_calls, least=1)
@@ -142,6 +144,11 @@ def minimize(
             message = f"interrupted after {evaluations(notebook)} evaluations"
         except NothingWorks as broken:
             message, trace = broken.reason, broken.trace
+        except OSError as error:  # of the function's files, or of the journal
+            if error.errno not in FULL:
+                raise
+            where = f"{error.filename}: " if error.filename else ""
+            message = f"stopped after {evaluations(notebook)} evaluations: {where}{error.strerror}"
         if ended and journal is not None and notebook.stopped != message:
             notebook.append({"event": "stopped", "reason": message, "elapsed": loop.elapsed()})
     return Result.of(notebook, message, ended, evaluations(notebook), trace)
@@ -162,6 +169,7 @@ def called(fun: Callable[[Any], float], x: Any) -> Outcome:
         found = returned(lambda: fun(x))
     except BaseException as error:  # noqa: BLE001 - what it raises is its failure
         reason, trace = failure(error), traced(error)
+        check_full(error, Path.cwd())  # not the point's fault
     return outcome(found, reason, time.perf_counter() - started, trace=trace)
 
 

@@ -58,7 +58,7 @@ def kept(
         return
     config = described(Path(path), fresh(), n_calls)
     try:
-        with open_notebook(config, build=lambda _: fresh()) as notebook:
+        with open_notebook(config, build=lambda _: fresh(), running="alone") as notebook:
             notebook.warm()
             yield notebook
     except Busy as error:

@@ -194,8 +194,8 @@ def check_room(folder: Path) -> None:
             probe.unlink()
 
 
-def _check_machine(error: BaseException, reason: str, folder: Path) -> None:
-    """A ``MachineError`` if that is what an evaluation has failed by."""
+def check_full(error: BaseException, folder: Path) -> None:
+    """A ``MachineError`` if a full disk, or another fault of the machine, is behind an error."""
     chain: BaseException | None = error
     for _ in range(LONGEST_CHAIN):
         if isinstance(chain, MachineError):
@@ -204,6 +204,11 @@ def _check_machine(error: BaseException, reason: str, folder: Path) -> None:
             with machine(folder):
                 raise chain
         chain = chain and (chain.__cause__ or chain.__context__)
+
+
+def _check_machine(error: BaseException, reason: str, folder: Path) -> None:
+    """A ``MachineError`` if that is what an evaluation has failed by."""
+    check_full(error, folder)
     for number in FULL:  # as a program says it
         if os.strerror(number) in reason:
             with machine(folder):

@@ -9,6 +9,9 @@ Before each line, and when it is closed, the file at the journal's path must sti
 is open, with what was written to it. If somebody has removed or replaced it, everything is written
 to a fresh file beside it, and ``Displaced`` says where that is.
 
+A run keeps some room on the disk in reserve. When the disk is full, that is given up for the line
+that is to be written, and ``NoRoom`` says that no further evaluation should be started.
+
 One process at a time writes a journal: it holds an advisory lock on the file, which the kernel
 releases however the process dies. A run that others may join holds it only while it chooses a point
 or writes, and each time first takes in what the others have written.
@@ -26,6 +29,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from fitbo.objectives.outcome import FULL
 from fitbo.records import locks
 from fitbo.records.lines import Journal as Journal
 from fitbo.records.lines import encoded as encoded
@@ -44,7 +48,15 @@ class Busy(Exception):
     """Another process is writing this journal."""
 
 
-class Displaced(OSError):
+class Recorded(OSError):
+    """The line is on the disk, but the run has to end."""
+
+
+class NoRoom(Recorded):
+    """The disk is full; what was in reserve for the outcomes under way is in use."""
+
+
+class Displaced(Recorded):
     """The journal was removed or changed while it was written; the text says where it is now."""
 
 
@@ -87,6 +99,7 @@ class Writer(AbstractContextManager["Writer"]):
         self.path, self._synced, self._rescued = path, True, False
         self.run = 1  # the number of this run; others have others
         self._shared = self._inside = False  # whether the lock is for moments only, and is held
+        self._reserve: BinaryIO | None = None
         with ExitStack() as held:
             self._file = _locked(path, patience, waiting)
             held.callback(locks.release, self._file)
@@ -106,12 +119,13 @@ class Writer(AbstractContextManager["Writer"]):
         if sure < len(kept):  # a newline was missing, or a line that was interrupted
             self._flush()
 
-    def share(self) -> None:
-        """From now on hold the lock for moments only: this is a run, which others may join."""
-        self.run, file = locks.claim(self.path)
-        self._held.callback(locks.give_back, self.path, self.run, file)
-        self._shared = True
-        fcntl.flock(self._file, fcntl.LOCK_UN)
+    def begin(self, share: bool) -> None:
+        """This is a run; one that others may join holds the lock for moments only, from now on."""
+        self.run, self._reserve = locks.claim(self.path)
+        self._held.callback(locks.give_back, self.path, self.run, self._reserve)
+        self._shared = share
+        if share:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
 
     @contextmanager
     def held(self) -> Iterator[Journal | None]:
@@ -130,7 +144,7 @@ class Writer(AbstractContextManager["Writer"]):
 
     def others(self) -> set[int]:
         """The numbers of other runs that are at work; with the lock held."""
-        return locks.live_runs(self.path) - ({self.run} if self._shared else set())
+        return locks.live_runs(self.path) - ({self.run} if self._reserve is not None else set())
 
     def __exit__(self, *_: object) -> None:
         with self._held:  # which releases the lock last, when the run's number is free
@@ -190,6 +204,11 @@ class Writer(AbstractContextManager["Writer"]):
                 os.fsync(self._file.fileno())
         except OSError as error:
             self._file.truncate(start)
+            if error.errno in FULL and self._reserve is not None and self._reserve.seek(0, 2):
+                self._reserve.truncate(0)
+                self._flush()
+                why = f"{error.strerror}; what was told is kept: make room, and run again"
+                raise NoRoom(error.errno, why, str(self.path)) from error
             lost = self._kept[start:].decode().rstrip()
             del self._kept[start:]
             what = f"{error.strerror}, and not written was {lost}"

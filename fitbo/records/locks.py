@@ -8,10 +8,14 @@ belongs to that one.
 
 Numbers are claimed, looked at and given back with the journal's lock held: no two processes do so
 at a time.
+
+The file of a run has a use of its own: it is so large that, once it is emptied, a full disk has
+room for the outcomes of the evaluations under way.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from contextlib import suppress
@@ -19,6 +23,8 @@ from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 from weakref import WeakSet
+
+RESERVE = 1 << 16  # bytes
 
 _ours: WeakSet[BinaryIO] = WeakSet()  # files with locks of this process
 
@@ -57,8 +63,16 @@ def claim(journal: Path) -> tuple[int, BinaryIO]:
     """The least number that no live run has, and the file whose lock says that it is taken."""
     for number in count(1):
         with suppress(BlockingIOError):
-            return number, hold(_path(journal, number))
-    raise AssertionError("numbers do not end")
+            file = hold(_path(journal, number))
+            break
+    try:
+        file.truncate(0)
+        if file.write(os.urandom(RESERVE)) < RESERVE:  # at random: no file system can shorten it
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(_path(journal, number)))
+    except BaseException:
+        give_back(journal, number, file)
+        raise
+    return number, file
 
 
 def give_back(journal: Path, number: int, file: BinaryIO) -> None:

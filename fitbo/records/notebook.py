@@ -4,8 +4,8 @@
         entry = notebook.ask()                  a new point, on the disk when this returns
         notebook.told(entry, 0.42)              its value, likewise
 
-With ``joining`` other runs may share the journal: the lock is held by each of these calls, and by
-``notebook.locked()`` for several, and what the others have written is taken in first.
+With ``running="joint"`` other runs may share the journal: the lock is held by each of these calls,
+and by ``notebook.locked()`` for several, and what the others have written is taken in first.
 
 A study is resumed by replaying its journal. What its sampler came to when it moved last is kept
 beside the journal in ``*.state.npz``. That file is only a shortcut: without it, or with a torn one,
@@ -17,30 +17,24 @@ Without a configuration the notebook is kept in memory only.
 
 from __future__ import annotations
 
-import platform
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
-
-import fitbo
-from fitbo.config.build import build_problem, build_study
-from fitbo.config.campaign import INCIDENTAL, StudyConfig, from_dict
-from fitbo.config.method import LABEL
+from fitbo.config.build import build_study
+from fitbo.config.campaign import StudyConfig
 from fitbo.decode import differences
 from fitbo.records import ensembles, events
 from fitbo.records.events import GIVEN, Entry, Point, Row, entries_of, rounded
+from fitbo.records.headers import check_points, check_same, header, study_of, x_of
+from fitbo.records.headers import config_of as config_of
 from fitbo.records.journal import (
-    FORMAT,
     ConfigChanged,
-    Displaced,
     Journal,
+    Recorded,
     Writer,
     read,
     state_path,
@@ -52,7 +46,7 @@ from fitbo.study import Study
 OFTEN = 1.1  # a tenth more values, and the minimum's quantiles are worth their draws again
 PARTS = ("mcmc", "search", "entropy", "recommend")  # of the seconds that a suggestion takes
 Build = Callable[[StudyConfig], Study]
-VERSIONED = ("numpy", "scipy", "emcee")  # what decides the numbers
+Running = Literal["alone", "joint"] | None
 
 
 @dataclass
@@ -174,7 +168,11 @@ class Notebook:
         measured(self.study.constraints, constraints)  # or an error, before it is on the disk
         row = observation(value, std, constraints) | more
         with self.locked():
-            self._append("told", entry, **row)  # first: now nothing can lose it
+            try:
+                self._append("told", entry, **row)  # first: now nothing can lose it
+            except Recorded:
+                _tell(self.study, self.x(entry.point), row)
+                raise
             _tell(self.study, self.x(entry.point), row)
 
     def failed(self, entry: Entry, reason: str, **more: Any) -> None:
@@ -236,9 +234,7 @@ class Notebook:
 
     def x(self, point: Mapping[str, Any]) -> Any:
         """A point as the study and its objective take it: a dict, or an array without names."""
-        if self.study.space.named:
-            return dict(point)
-        return np.array([point[name] for name in self.study.space.names], dtype=np.float64)
+        return x_of(self.study.space, point)
 
     def fitted(self) -> dict[str, Any]:
         """What a row says about a fit that was made since the last such row."""
@@ -268,33 +264,34 @@ class Notebook:
     def append(self, row: dict[str, Any]) -> None:
         if self.writer is None and self.config is not None:
             raise ValueError("this notebook was opened for reading")
-        displaced = None
+        end = None
         if self.writer is not None:
             try:
                 self.writer.append(row)
-            except Displaced as error:  # the row is on the disk, elsewhere
-                displaced = error
+            except Recorded as error:
+                end = error
         events.note(self.entries, row, len(self.rows))
         self.rows.append(row)
-        if displaced is not None:
-            raise displaced
+        if end is not None:
+            raise end
 
     def _append(self, event: str, entry: Entry, **more: Any) -> None:
         self.append({"event": event, "id": entry.id, "point": entry.point, **more})
 
     def _new_entry(self, x: Any, source: str) -> Entry:
-        return Entry(max(self.entries, default=0) + 1, self.plain(x), source=source)
+        run = self.run if source == "run" else 0
+        return Entry(max(self.entries, default=0) + 1, self.plain(x), source=source, run=run)
 
 
 @contextmanager
 def open_notebook(
-    config: StudyConfig, build: Build = build_study, joining: bool = False, **lock: Any
+    config: StudyConfig, build: Build = build_study, running: Running = None, **lock: Any
 ) -> Iterator[Notebook]:
     """The study's notebook, locked for writing and made if need be.
 
     ``Busy`` if another process writes it, ``ConfigChanged`` if it belongs to another study.
-    ``lock`` says how long to wait for others, as in ``Writer``; ``build`` makes the study; with
-    ``joining`` it is shared with other runs.
+    ``lock`` says how long to wait for others, as in ``Writer``; ``build`` makes the study. A run is
+    ``running`` "alone", or "joint" if other runs may share it.
     """
     with Writer(config.journal, **lock) as writer:
         if writer.journal is None:
@@ -302,8 +299,8 @@ def open_notebook(
             writer.append(header(config))
         notebook = _replayed(config, writer.journal, writer, build)
         _correct_objective(notebook, writer.journal)
-        if joining:
-            writer.share()
+        if running is not None:
+            writer.begin(share=running == "joint")
         yield notebook
 
 
@@ -325,51 +322,10 @@ def _replayed(
 ) -> Notebook:
     if journal is not None:
         check_same(journal, config)
-        _check_points(journal, config)
+        check_points(journal, config)
     rows = events.once(journal.rows) if journal is not None else []
     study = replay(config, rows, fits=False, build=build)
     return Notebook(study, config, rows, writer, _cold=True, build=build)
-
-
-def _check_points(journal: Journal, config: StudyConfig) -> None:
-    """An error that names the line of a point which is not in the study's space."""
-    book, known = Notebook(build_study(config)), dict[int, Point]()
-    space = book.study.space
-    pairs = zip(space.names, space.parameters, strict=True)
-    needed = {name for name, parameter in pairs if parameter.when is None}
-    for row, line in zip(journal.rows, journal.lines, strict=True):
-        point: Point = row.get("point", {})
-        if not point or point == known.get(row["id"]):
-            continue
-        try:
-            if not needed <= set(point) <= set(space.names):
-                raise ValueError(f"it must have the parameters {', '.join(space.names)}")
-            space.check(book.x(point))
-        except ValueError as error:
-            raise ValueError(
-                f"{config.journal}:{line}: point must be in the study's space, and {error}: "
-                f"something else has changed the line, restore the file or move it away"
-            ) from None
-        known[row["id"]] = point
-
-
-def config_of(journal: Journal, path: Path) -> StudyConfig:
-    """The study to which a journal belongs; ``path`` is where it lies."""
-    study = study_of(journal)
-    if not isinstance(study, dict) or not {"problem", "method", "seed", "initial"} <= set(study):
-        raise ValueError(f"{path} must be the journal of a study, and its header describes none")
-    problem = {key: value for key, value in study["problem"].items() if value is not None}
-    data = {key: study[key] for key in ("method", "seed", "initial")}
-    where = path.resolve().parent
-    if path.name == "study.jsonl":
-        data |= {key: value for key, value in problem.items() if key != "label"}
-    else:
-        where = where.parents[1] if len(where.parents) > 1 else where
-        known = () if "space" in problem else ("minimum",)
-        data["problems"] = [{k: v for k, v in problem.items() if k not in known}]
-    data["budget"] = max(1, len(entries_of(journal.rows)), study["initial"]["n"] or 1)
-    data["name"] = where.name if LABEL.admits(where.name) else "study"
-    return from_dict({**data, "output": str(where.parent)}, str(path)).studies()[0]
 
 
 def replay(
@@ -381,7 +337,6 @@ def replay(
 ) -> Study:
     """The study as it was after these rows; ``saved`` is what its sampler came to last."""
     study = build(config)
-    x_of = Notebook(study).x
     right = events.amended(rows)
     marked = [row.get("moved", row["fitted"]) for row in right if "fitted" in row]
     if fits and marked:
@@ -391,15 +346,15 @@ def replay(
     for row in right:
         event = row.get("event")
         if event == "told":
-            _tell(study, x_of(row["point"]), row)
+            _tell(study, x_of(study.space, row["point"]), row)
         elif event == "failed":
-            study.fail(x_of(row["point"]), row["reason"])
+            study.fail(x_of(study.space, row["point"]), row["reason"])
         if again and "fitted" in row:
             study.fit()
     study.seconds.clear()
     for entry in entries_of(rows).values():
         if entry.state == "pending":
-            study.expect(x_of(entry.point))
+            study.expect(x_of(study.space, entry.point))
     return study
 
 
@@ -423,53 +378,6 @@ def _tell(study: Study, x: Any, row: Row) -> None:
     study.tell(x, row["value"], std, about)
 
 
-def header(config: StudyConfig) -> dict[str, Any]:
-    """The journal's first line: what the study is, and the versions that it was made with."""
-    study = config.described()
-    if not config.problem.black_box:
-        study["problem"]["minimum"] = build_problem(config.problem).minimum
-    versions = {"python": platform.python_version()} | {name: version(name) for name in VERSIONED}
-    return {
-        "format": FORMAT,
-        "fitbo": fitbo.__version__,
-        "campaign": config.campaign.name,
-        "budget": config.campaign.budget,
-        "study": study,
-        "versions": versions,
-    }
-
-
-def check_same(journal: Journal, config: StudyConfig) -> None:
-    """``ConfigChanged`` if a journal does not belong to this study."""
-    path = config.journal
-    if not isinstance(journal.header.get("study"), dict):
-        raise ConfigChanged(f"{path} is not the journal of a study: give this one another name")
-    old, new = (_lasting(each) for each in (study_of(journal), header(config)["study"]))
-    changed = [line.removeprefix("problem.") for line in differences(old, new)]
-    if not any(row.get("event") == "told" for row in journal.rows):
-        # What was evaluated is only known to fail: its correction is no other study.
-        changed = [line for line in changed if not line.startswith("objective")]
-    order, now = (", ".join(each["problem"].get("space") or ()) for each in (old, new))
-    if not changed and order != now:  # which coordinate belongs to which parameter
-        changed = [f"space: was in the order {order}, is {now}"]
-    if changed:
-        folder = shlex.quote(str(config.directory))
-        raise ConfigChanged(
-            f"{path} was made by another configuration: {'; '.join(changed)}. Give the study or "
-            f"campaign another name or output, or move its results away; to keep its evaluations, "
-            f"fitbo export {folder} old.csv and fitbo import that into the renamed study"
-        )
-
-
-def study_of(journal: Journal) -> Any:
-    """What a journal's header says about its study, with the objective as it was corrected last."""
-    study = journal.header.get("study")
-    corrected = [row for row in journal.rows if row.get("event") == "objective"]
-    if not corrected or not isinstance(study, dict):
-        return study
-    return {**study, "problem": {**study["problem"], "objective": corrected[-1]["objective"]}}
-
-
 def _correct_objective(notebook: Notebook, journal: Journal | None) -> None:
     """Note another objective than the journal's; what the old one failed at is forgotten."""
     if journal is None or notebook.config is None or not notebook.config.problem.black_box:
@@ -487,12 +395,3 @@ def _correct_objective(notebook: Notebook, journal: Journal | None) -> None:
     notebook.append({"event": "objective", "objective": now["objective"]})
     for entry in notebook.outcomes:
         notebook.forget(entry)
-
-
-def _lasting(study: Mapping[str, Any]) -> dict[str, Any]:
-    """What a header says about the study itself, which must not change."""
-    parts = {
-        part: {k: v for k, v in study.get(part, {}).items() if k not in INCIDENTAL}
-        for part in ("problem", "method")
-    }
-    return {**study, **parts}

@@ -35,7 +35,7 @@ from fitbo.config.campaign import StudyConfig
 from fitbo.config.executor import Executor as ExecutorConfig
 from fitbo.objectives import Outcome, PythonObjective, end_left_over, evaluate
 from fitbo.records.events import Entry, Point
-from fitbo.records.notebook import Notebook, open_notebook
+from fitbo.records.notebook import Notebook, Running, open_notebook
 from fitbo.runs.limits import limits_of
 from fitbo.runs.loop import Loop, Truth, Watch, inline, recommended
 from fitbo.study import Study
@@ -96,9 +96,10 @@ def run(
             )
         notebook.append(row)
 
+    running: Running = "joint" if config.campaign.single else "alone"
     with (
         chdir("."),  # afterwards the working directory is the one before
-        open_notebook(config, joining=config.campaign.single, patience=patience) as notebook,
+        open_notebook(config, running=running, patience=patience) as notebook,
         _place(config.evaluations) as (executor, workers),
     ):
         with notebook.locked():

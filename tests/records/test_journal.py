@@ -257,8 +257,7 @@ import os, sys, time
 from pathlib import Path
 from fitbo.records.journal import Writer
 with Writer(Path(sys.argv[1])) as writer:
-    if "shared" in sys.argv:
-        writer.share()
+    writer.begin(share="shared" in sys.argv)
     with writer.held():
         child = os.fork()
     if child == 0:
@@ -416,7 +415,7 @@ def test_an_interruption_while_a_line_is_written_leaves_the_line_whole(
 
 def shared(path: Path) -> Writer:
     writer = Writer(path)
-    writer.share()
+    writer.begin(share=True)
     return writer
 
 

@@ -184,7 +184,7 @@ def _told(tmp_path: Path) -> list[dict[str, Any]]:
 
 def test_an_objective_is_not_corrected_under_a_run(tmp_path: Path) -> None:
     path = joint(tmp_path)
-    with open_notebook(load_study(path), joining=True):
+    with open_notebook(load_study(path), running="joint"):
         other = study(tmp_path, "budget: 12\n", 'objective: {python: "./model.py:f"}\n')
         with pytest.raises(ConfigChanged, match="is being run with another objective"):
             run(load_study(other))
@@ -209,7 +209,7 @@ def test_each_chooses_by_what_the_other_has_pending(tmp_path: Path) -> None:
     """Two that would choose the same, from the same seed and values, do not."""
 
     def opened(config: StudyConfig) -> Any:
-        return open_notebook(config, joining=True)
+        return open_notebook(config, running="joint")
 
     config = load_study(study(tmp_path, "initial: {n: 3}\n", space=SPACE))
     with opened(config) as one, opened(config) as two:
@@ -230,7 +230,7 @@ def test_each_chooses_by_what_the_other_has_pending(tmp_path: Path) -> None:
 def test_the_pid_of_a_dead_run_is_not_what_it_is_known_by(tmp_path: Path) -> None:
     """Its number is a lock: a process of the same id, or a file that is left, is no run."""
     config = load_study(joint(tmp_path))
-    with open_notebook(config, joining=True) as notebook:
+    with open_notebook(config, running="joint") as notebook:
         notebook.ask()
     left = config.journal.with_suffix(".run1")
     left.write_text(f"{os.getpid()}\n")
