@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from fitbo import decode
 from fitbo.acquisition import ACQUISITIONS
+from fitbo.acquisition.baselines import needs
 from fitbo.acquisition.remaining import MOST_MOMENTS
 from fitbo.checks import assign
 from fitbo.decode import Choice, Key, Pattern, Range, Registry, check
@@ -155,11 +156,18 @@ class MethodConfig:
         Label | None,
         "its directory and its name in legends; left out: made of acquisition and entropy",
     ] = None
-    acquisition: Annotated[str, "what is maximised to choose a point", Choice(ACQUISITIONS)] = (
-        "fitbo"
-    )
+    acquisition: Annotated[
+        str,
+        "what is maximised to choose a point. About the minimum f*, of draws of the process: "
+        "remaining, the entropy of the regret that remains; mes, what a value tells about f* given "
+        "the hyperparameters; mes-marginal, the same with them integrated out; jes, about f* and "
+        "where it lies. About eta, the bound of the model: fitbo, mes-eta. Or ei, logei, pi, lcb, "
+        "thompson, random",
+        Choice(ACQUISITIONS),
+    ] = "fitbo"
     entropy: Annotated[
-        EntropyConfig | None, "for fitbo: how the mixture's entropy is computed; left out: memel"
+        EntropyConfig | None,
+        "for fitbo and mes-marginal: how the mixture's entropy is computed; left out: memel",
     ] = None
     samples: Annotated[int, "M, hyperparameter samples behind each choice", Range(1, 100_000)] = 200
     surrogate: Annotated[Surrogate, "the model of the objective"] = field(default_factory=Surrogate)
@@ -209,10 +217,12 @@ class MethodConfig:
     def __post_init__(self) -> None:
         check(self)
         _ = ACQUISITIONS[self.acquisition]  # a package that adds it may be broken
-        owners = dict.fromkeys(("entropy", "resolution"), "acquisition fitbo")
+        owners = {"resolution": "acquisition fitbo"}
+        if not needs(self.acquisition, "entropy"):
+            owners["entropy"] = "acquisition fitbo or mes-marginal"
         owners |= {"beta": "acquisition lcb", "moments": "acquisition remaining"}
         check_owners(self, owners, f"acquisition {self.acquisition}")
-        if self.acquisition == "fitbo":
+        if needs(self.acquisition, "entropy"):
             assign(self, entropy=self.entropy or EntropyConfig())
         if self.acquisition == "lcb" and self.beta is None:
             assign(self, beta=4.0)

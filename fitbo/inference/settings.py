@@ -22,6 +22,7 @@ class Settings:
 
     acquisition   a name from ``fitbo.acquisition.ACQUISITIONS``
     entropy       a backend's name, a backend, or a function of a mixture; for ``fitbo``
+                  and ``mes-marginal``
     n_initial     points of the initial design; twice the number of parameters if None
     design        a name from ``fitbo.space.DESIGNS``
     n_samples     M, hyperparameter samples: pairs of theta and eta

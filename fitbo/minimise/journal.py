@@ -13,6 +13,7 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
+from fitbo.acquisition.baselines import needs
 from fitbo.config.campaign import StudyConfig, from_dict
 from fitbo.config.method import LABEL, entropy_keys
 from fitbo.decode import ConfigError
@@ -116,7 +117,9 @@ def _method(settings: Settings) -> dict[str, Any]:
     method["surrogate"] = {"kind": settings.surrogate, "kernel": settings.kernel_name}
     method["sampler"] = {name: getattr(settings, name) for name in SAMPLER}
     if settings.acquisition == "fitbo":
-        method |= {"resolution": settings.resolution, "entropy": _entropy(settings.entropy)}
+        method["resolution"] = settings.resolution
+    if needs(settings.acquisition, "entropy"):
+        method["entropy"] = _entropy(settings.entropy)
     if settings.acquisition == "lcb":
         method["beta"] = settings.beta
     if settings.acquisition == "remaining":

@@ -79,7 +79,8 @@ def test_the_worth_is_that_of_the_blurred_mixture_of_f() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "moments"), [("remaining", 2), ("remaining", 4), ("mes", 2), ("jes", 2)]
+    ("name", "moments"),
+    [("remaining", 2), ("remaining", 4), ("mes", 2), ("jes", 2), ("mes-marginal", 2)],
 )
 def test_an_acquisition_about_the_minimum_goes_on_in_regions_and_with_points_pending(
     name: str, moments: int
