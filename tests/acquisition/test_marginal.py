@@ -10,6 +10,7 @@ from scipy.stats import norm
 from fitbo.acquisition.marginal import MarginalGain, Truncated, log_densities
 from fitbo.entropy import Quad
 from fitbo.mixture import Mixture
+from tests.acquisition.differences import assert_slopes
 
 ETA = np.array([-2.3, -2.1, -2.9, -2.6])
 QUAD = Quad(tol=1e-11)
@@ -105,15 +106,7 @@ def test_where_nothing_is_cut_off_it_is_what_y_tells_about_theta_through_the_min
 def test_slopes_by_differences(entropy) -> None:
     p = candidates()
     alpha = MarginalGain(draws(), ETA, 0.01, entropy=entropy)
-    value, by_mean, by_variance = alpha.value_and_grad(p)
-    assert_allclose(value, alpha(p), rtol=1e-9)
-    h = 1e-5
-    for j in range(4):
-        e = h * np.eye(4)[j]
-        up, down = (alpha(Mixture(p.means + s, p.variances)) for s in (e, -e))
-        assert_allclose(by_mean[:, j], (up - down) / (2 * h), rtol=1e-4, atol=1e-6)
-        up, down = (alpha(Mixture(p.means, p.variances + s)) for s in (e, -e))
-        assert_allclose(by_variance[:, j], (up - down) / (2 * h), rtol=1e-4, atol=1e-6)
+    assert_slopes(alpha, p, 1e-5, atol=1e-6)
 
 
 def test_one_draw_for_each_sample_will_do_and_weights_of_none_are_no_trouble() -> None:
