@@ -31,6 +31,7 @@ import numpy as np
 from fitbo.acquisition.improvement import log_average, log_improvement, probability
 from fitbo.acquisition.information import Acquisition, InformationGain, PublishedGain, average
 from fitbo.acquisition.joint import JointGain
+from fitbo.acquisition.marginal import MarginalGain
 from fitbo.acquisition.maxvalue import MaxValueGain
 from fitbo.acquisition.normal import truncation_gain
 from fitbo.acquisition.remaining import RemainingRegret
@@ -198,6 +199,7 @@ ACQUISITIONS: Shelf[Callable[..., Acquisition]] = Shelf(
         "lcb": LowerConfidenceBound,
         "mes": MaxValueGain,
         "mes-eta": MaxValueEntropySearch,
+        "mes-marginal": MarginalGain,
         "jes": JointGain,
         "remaining": RemainingRegret,
         "thompson": Thompson,

@@ -158,10 +158,15 @@ class MethodConfig:
     ] = None
     acquisition: Annotated[
         Annotated[str, Choice(ACQUISITIONS)] | None,
-        "what is maximised to choose a point; left out: remaining, or fitbo if an entropy is given",
+        "what is maximised to choose a point. About the minimum f*, of draws of the process: "
+        "remaining, the entropy of the regret that remains; mes, what a value tells about f* given "
+        "the hyperparameters; mes-marginal, the same with them integrated out; jes, about f* and "
+        "where it lies. About eta, the bound of the model: fitbo, fitbo-paper, mes-eta. Or ei, "
+        "logei, pi, lcb, thompson, random. Left out: remaining, or fitbo if an entropy is given",
     ] = None
     entropy: Annotated[
-        EntropyConfig | None, "for fitbo: how the mixture's entropy is computed; left out: memel"
+        EntropyConfig | None,
+        "for fitbo and mes-marginal: how the mixture's entropy is computed; left out: memel",
     ] = None
     samples: Annotated[int, "M, hyperparameter samples behind each choice", Range(1, 100_000)] = 200
     surrogate: Annotated[Surrogate, "the model of the objective"] = field(default_factory=Surrogate)
@@ -228,7 +233,7 @@ class MethodConfig:
         owners["moments"] = "acquisition remaining"
         informed = needs(chosen, "entropy")
         if not informed:
-            owners["entropy"] = "acquisition fitbo"
+            owners["entropy"] = "acquisition fitbo or mes-marginal"
         check_owners(self, owners, f"acquisition {chosen}")
         if self.deterministic is True and self.noise_std is not None:
             raise ValueError("noise_std must be left out: the objective is deterministic")

@@ -33,6 +33,7 @@ T = TypeVar("T")
 SCREENING_SAMPLES = 50  # candidates are ranked by these, and the few that rank high then by all
 N_INCUMBENTS = 3
 MINIMA_CANDIDATES = 128
+PATHS = 4  # of each sample, where the law of f* given theta is needed
 SCREENING_NODES = 8  # of the quadratures of an acquisition about the minimum
 # Along three studies at n = 15, 50 and 95 the climb was over after 10 to 38 rounds; stopped after
 # 15 it lost a hundredth of the acquisition at worst. More starts or candidates gained as little.
@@ -111,23 +112,20 @@ def propose(
     clock, minima, whole = Clock(), None, fit.surrogate
     if settings.acquisition == "remaining" and not fit.has_paths:
         settings = replace(settings, acquisition="logei")  # the first rung of the same ladder
+    searched = whole
     if needs(settings.acquisition, "minimum"):
         fit = replace(fit, surrogate=thinned(fit))
-        top = incumbents(fit) if region is None else region.frame.outward(incumbents(fit))
         whole = fit.surrogate
-        drawn = draw_minima(whole, space, top, rng, region, MINIMA_CANDIDATES)
-        minima, joint = drawn.f, whole
-        if settings.acquisition == "jes":
-            place = drawn.x if region is None else region.frame.inward(drawn.x)
-            joint = knowing(whole, place, drawn.g)
+        searched, minima = with_minima(fit, settings.acquisition, rng, space, region)
 
     def worth_of(surrogate: Parabola) -> Worth:
         if minima is None or surrogate is whole:
-            known = surrogate if minima is None else joint
-            return replace(worth(fit, known, settings, rng, minima), clock=clock)
+            at = searched if surrogate is whole else surrogate
+            return replace(worth(fit, at, settings, rng, minima), clock=clock)
         screen = "logei" if settings.acquisition == "remaining" else "mes"
         rough = replace(settings, acquisition=screen)
-        return worth(fit, surrogate, rough, rng, minima, nodes=SCREENING_NODES)
+        first = np.atleast_2d(minima)[0]
+        return worth(fit, surrogate, rough, rng, first, nodes=SCREENING_NODES)
 
     found = best_point(
         fit,
@@ -143,6 +141,21 @@ def propose(
         region=region,
     )
     return found, clock.seconds
+
+
+def with_minima(
+    fit: Model, name: str, rng: np.random.Generator, space: Space, region: Region | None
+) -> tuple[Parabola, Array]:
+    """The surrogate that an acquisition about the minimum sees, and draws of f*, (M,) or (P, M)."""
+    top = incumbents(fit) if region is None else region.frame.outward(incumbents(fit))
+    n = PATHS if name == "mes-marginal" else 1
+    drawn = [
+        draw_minima(fit.surrogate, space, top, rng, region, MINIMA_CANDIDATES) for _ in range(n)
+    ]
+    if name == "jes":
+        x = drawn[0].x if region is None else region.frame.inward(drawn[0].x)
+        return knowing(fit.surrogate, x, drawn[0].g), drawn[0].f
+    return fit.surrogate, drawn[0].f if n == 1 else np.stack([each.f for each in drawn])
 
 
 def recommend(

@@ -27,8 +27,8 @@ class Settings:
     acquisition   a name from ``fitbo.acquisition.ACQUISITIONS``; ``auto``: ``remaining``, or
                   ``fitbo`` if an entropy is given; ``fitbo-paper`` is FITBO as it was published,
                   whatever ``etas``, ``exploit``, ``local``, ``rule`` and ``resolution`` say
-    entropy       a backend's name, a backend, or a function of a mixture, for the information
-                  gains; ``auto``: ``memel``
+    entropy       a backend's name, a backend, or a function of a mixture; for ``fitbo``,
+                  ``fitbo-paper`` and ``mes-marginal``; ``auto``: ``memel``
     n_initial     points of the initial design; twice the number of parameters if None
     design        a name from ``fitbo.space.DESIGNS``
     n_samples     M, hyperparameter samples: pairs of theta and eta

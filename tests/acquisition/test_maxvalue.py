@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from fitbo.acquisition.maxvalue import FAR, MaxValueGain, in_g, spread, truncation
 from fitbo.acquisition.normal import truncation_gain
 from fitbo.mixture import Mixture
+from tests.acquisition.differences import assert_slopes
 
 ETA = np.array([-2.3, -2.1, -2.9, -2.6])
 MINIMUM = np.array([-1.5, -1.2, -1.05, -1.4])
@@ -125,15 +126,7 @@ def test_the_information_is_that_of_draws_of_y_itself() -> None:
 def test_slopes_in_the_moments_by_differences(noise: float) -> None:
     rng = np.random.default_rng(0)
     mixture = parabolas(1.2 + rng.random((3, 4)), 0.01 + 0.3 * rng.random((3, 4)), ETA)
-    alpha = MaxValueGain(MINIMUM, ETA, noise)
-    _, by_mean, by_variance = alpha.value_and_grad(mixture)
-    h = 1e-6
-    for j in range(4):
-        e = h * np.eye(4)[j]
-        up, down = (alpha(Mixture(mixture.means + s, mixture.variances)) for s in (e, -e))
-        assert_allclose(by_mean[:, j], (up - down) / (2 * h), rtol=1e-4, atol=1e-7)
-        up, down = (alpha(Mixture(mixture.means, mixture.variances + s)) for s in (e, -e))
-        assert_allclose(by_variance[:, j], (up - down) / (2 * h), rtol=1e-4, atol=1e-7)
+    assert_slopes(MaxValueGain(MINIMUM, ETA, noise), mixture, 1e-6)
 
 
 def test_what_a_path_excludes_next_to_the_data_is_no_gain() -> None:

@@ -78,7 +78,7 @@ def test_the_shipped_files_are_those_promised() -> None:
     used = {method.entropy.name for method in found["all_backends"].methods if method.entropy}
     assert used == set(BACKENDS)
     assert [one.label for one in found["all_backends"].problems] == ["hartmann6", "michalewicz5"]
-    others = {"pi", "mes-eta", "jes"}
+    others = {"pi", "mes-eta", "mes-marginal", "jes"}
     assert {m.acquisition for m in found["baselines"].methods} == set(ACQUISITIONS) - others
     figure = found["fig_1d"]
     assert figure.problems[0].dim == 1

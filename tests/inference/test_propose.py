@@ -96,7 +96,8 @@ def test_the_papers_fitbo_is_the_gain_of_y_by_the_linearised_samples_alone() -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "moments"), [("remaining", 2), ("remaining", 4), ("mes", 2), ("jes", 2)]
+    ("name", "moments"),
+    [("remaining", 2), ("remaining", 4), ("mes", 2), ("jes", 2), ("mes-marginal", 2)],
 )
 def test_an_acquisition_about_the_minimum_goes_on_in_regions_and_with_points_pending(
     name: str, moments: int
