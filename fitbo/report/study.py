@@ -78,13 +78,16 @@ def _figures(
         for entry in notebook.outcomes
     ]
     shown: dict[str, Figure | None] = {}
-    shown["progress"] = slices.progress_figure(title, outcomes, study.n_initial, study.sign)
+    shown["progress"] = slices.progress_figure(
+        title, outcomes, study.n_initial, study.sign, notebook.counts
+    )
     if summary.recommended is not None:
         rng = np.random.default_rng(BACKGROUND_SEED)
         told = [entry.point for entry in outcomes if entry.state == "told"]
         shown["slices"] = slices.slice_figure(title, study, told, summary.recommended.point)
         shown["dependence"] = slices.dependence_figure(title, study, told, rng)
-    shown["parallel"] = coordinates.parallel_figure(title, study.space, outcomes, study.sign)
+    held = [entry for entry in outcomes if entry.value is None or notebook.counts(entry)]
+    shown["parallel"] = coordinates.parallel_figure(title, study.space, held, study.sign)
     (style,) = drawing.styles([run.method])
     shown["eta"] = figures.eta_figure(title, {run.method: [run]}, {run.method: style})
     return shown
