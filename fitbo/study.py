@@ -216,7 +216,8 @@ class Study(Ledger):
     def minimum_quantiles(self, probabilities: Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
         """Posterior quantiles of the function's minimum, or of its maximum, in y's units.
 
-        Of its best value, not of its best observation: with noise the two differ.
+        Of its best value, not of its best observation: with noise the two differ. Outcome
+        constraints are left aside.
         """
         return self._quantiles(self.minima().f, probabilities)
 
