@@ -121,7 +121,7 @@ class Study(Ledger):
                 f"a value of a deterministic study must be one number without a std, got the "
                 f"standard deviation {own:g}: leave out deterministic"
             )
-        self.enter(x, value, own, constraints)
+        self._enter(x, value, own, constraints)
 
     @one_thread
     def fit(self) -> Fit:
