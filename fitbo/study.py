@@ -124,7 +124,7 @@ class Study(Ledger):
                 f"a value of a deterministic study must be one number without a std, got the "
                 f"standard deviation {own:g}: leave out deterministic"
             )
-        self.enter(x, value, own, constraints)
+        self._enter(x, value, own, constraints)
 
     @one_thread
     def fit(self) -> Fit:
@@ -222,7 +222,8 @@ class Study(Ledger):
     def minimum_quantiles(self, probabilities: Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
         """Posterior quantiles of the function's minimum, or of its maximum, in y's units.
 
-        Of its best value, not of its best observation: with noise the two differ.
+        Of its best value, not of its best observation: with noise the two differ. Outcome
+        constraints are left aside.
         """
         return self._quantiles(self.minima().f, probabilities)
 

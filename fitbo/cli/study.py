@@ -29,7 +29,7 @@ from fitbo.records.notebook import Notebook, observation, open_notebook, read_no
 from fitbo.runs import standing
 from fitbo.screen import short
 from fitbo.space import Exhausted
-from fitbo.space.outcomes import hold, measured, outcome_constraints
+from fitbo.space.outcomes import hold, measured, names_of, outcome_constraints
 
 # Seconds to wait for another process; longest where a value that somebody measured is at stake.
 ATTEMPTS = 4  # at an answer while others write
@@ -71,8 +71,10 @@ def ask(options: Namespace, console: Console, errors: Console) -> int:
         print_points(console, {entry.id: entry.point for entry in asked})
         point = " ".join(assignment(name, value) for name, value in asked[0].point.items())
         command = f"fitbo tell {shlex.quote(options.study)}"
-        say(console, f"\nto tell: {command} --id {asked[0].id} --value Y")
-        say(console, f"     or: {command} --set {point} --value Y")
+        names = names_of(outcome_constraints(study.problem.outcome_constraints))
+        more = f" --constraints {' '.join(f'{name}=Y' for name in names)}" if names else ""
+        say(console, f"\nto tell: {command} --id {asked[0].id} --value Y{more}")
+        say(console, f"     or: {command} --set {point} --value Y{more}")
     return code
 
 

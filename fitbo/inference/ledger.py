@@ -156,7 +156,7 @@ class Ledger:
         at = np.flatnonzero(self.feasible)
         return int(at[np.argmin(np.array(self._values)[at])]) if at.size else None
 
-    def enter(
+    def _enter(
         self, x: Any, y: float, std: float | None, constraints: Mapping[str, float | None] | None
     ) -> None:
         """The value y at x, the standard deviation that it states, and what constraints are about.

@@ -153,8 +153,10 @@ def learn_outcomes(
 def violation(excess: Array) -> Array:
     """How much is broken at the points told, (n, k) -> (n,): the sum of log(1 + c/s), c > 0."""
     broken = np.maximum(np.nan_to_num(excess, nan=np.inf), 0.0)
-    sizes = np.nanmedian(np.where(np.isnan(excess), np.nan, abs(excess)), axis=0)
-    return np.log1p(broken / np.where(np.isfinite(sizes) & (sizes > 0), sizes, 1.0)).sum(1)
+    sizes = np.array(
+        [np.median(abs(c[np.isfinite(c)])) if (c == c).any() else 1.0 for c in excess.T]
+    )
+    return np.log1p(broken / np.where(sizes > 0, sizes, 1.0)).sum(1)
 
 
 def rough_of(chance: Chance | None) -> Chance | None:

@@ -113,7 +113,8 @@ class Result(OptimizeResult):
         one_of("kind", kind, FIGURES)
         study, outcomes, name = self.study, self.notebook.outcomes, "fitbo"
         if kind == "progress":
-            return slices.progress_figure(name, outcomes, study.n_initial, study.sign)
+            counts = self.notebook.counts
+            return slices.progress_figure(name, outcomes, study.n_initial, study.sign, counts)
         if len(study.y) < 2:
             raise ValueError(f"{kind} needs two values, got {len(study.y)}")
         told = [entry.point for entry in outcomes if entry.state == "told"]

@@ -5,8 +5,7 @@ constraints are about, empty where that is not known. A column ``std`` has the s
 of the values, where they are known. A line without a value is a failure if ``reason`` says why. An
 exported file can be imported: of its other columns only ``state`` counts, and points that were
 never evaluated are skipped. A parameter that is named like a column which does not count replaces
-that column; the column of one named value, state or reason is ``space.value``, ``space.state`` or
-``space.reason``.
+that column; the column of one named value, std, state or reason is ``space.value`` and so on.
 
 A column of any other name is an error, unless the caller chooses: ``ignore`` drops such columns,
 ``keep`` has the journal hold their texts as the row's ``notes``, and exports have them again.

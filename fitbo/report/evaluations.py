@@ -5,7 +5,7 @@ A pointer brings up each evaluation: its number, its value or why it failed, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,21 +35,27 @@ def progress_panels(
     n_initial: int,
     sign: float,
     optimum: Sequence[float] | None = None,
+    counts: Callable[[Entry], bool] = lambda entry: entry.value is not None,
 ) -> list[Panel]:
-    """Every value by its evaluation, the best so far and, if known, the posterior of f*, (3,)."""
+    """Every value by its evaluation, the best so far and, if known, the posterior of f*, (3,).
+
+    ``counts`` says of which entries the outcome constraints hold: the best is one of those.
+    """
     y = np.array([np.nan if e.value is None else e.value for e in outcomes], dtype=np.float64)
     n, known = np.arange(1, len(y) + 1), np.isfinite(y)
     best, worst = sign * np.array(value_limits(sign * y[known]))
     span = worst - best
     ends = sorted([best - 0.12 * span, worst + 0.08 * span])
     beyond = known & (sign * (y - worst) > 0)
-    so_far = sign * np.fmin.accumulate(sign * y)
+    held = known & np.array([counts(e) for e in outcomes], dtype=np.bool_)
+    so_far = sign * np.fmin.accumulate(sign * np.where(held, y, np.nan))
     steps = np.flatnonzero(np.isfinite(so_far))
     heavy: dict[str, Any] = {"kind": "step", "width": 2.5}
     listed = [series("best so far", so_far[steps], BLUE, at=n[steps], **heavy)]
     foot = ends[0] + 0.03 * (ends[1] - ends[0])
     for name, which, at, colour in (
-        ("value", known & ~beyond, y, MUTED),
+        ("value", held & ~beyond, y, MUTED),
+        ("infeasible", known & ~held & ~beyond, y, RED),
         ("beyond the axis", beyond, np.full(len(n), worst), MUTED),
         ("failed", ~known, np.full(len(n), foot), RED),
     ):

@@ -49,38 +49,50 @@ class Line(NamedTuple):
 
 @looks
 def progress_figure(
-    name: str, outcomes: Sequence[Entry], n_initial: int, sign: float = 1.0
+    name: str,
+    outcomes: Sequence[Entry],
+    n_initial: int,
+    sign: float = 1.0,
+    counts: Callable[[Entry], bool] = lambda entry: True,
 ) -> Figure:
     """Values against evaluations, failures at the foot, and the best value so far.
 
-    With ``sign`` -1 the best is the highest.
+    With ``sign`` -1 the best is the highest. Where a value does not ``count``, an outcome
+    constraint is broken.
     """
     figure = drawing.blank(3.6)
     axes = figure.subplots()
     n = np.arange(1, len(outcomes) + 1)
     y = np.array([np.nan if e.value is None else e.value for e in outcomes])
     known = np.isfinite(y)
+    held = known & np.array([counts(e) for e in outcomes], dtype=np.bool_)
+    good = np.where(held, y, np.nan)
     best, worst = sign * np.array(value_limits(sign * y[known]))
     inside, beyond = known & (sign * (y - worst) <= 0), known & (sign * (y - worst) > 0)
     arrow = "^" if sign > 0 else "v"
     foot = axes.get_xaxis_transform()
-    axes.plot(n[inside], y[inside], "o", ms=4.2, color=MUTED, alpha=0.55, mec="none")
+    for part, face in ((inside & held, MUTED), (inside & ~held, "none")):
+        edges = "none" if face == MUTED else MUTED
+        axes.plot(n[part], y[part], "o", ms=4.2, mfc=face, alpha=0.55, mec=edges)
     edge = np.full(beyond.sum(), worst)
     axes.plot(n[beyond], edge, arrow, ms=4.6, color=MUTED, alpha=0.55, mec="none")
-    axes.step(n, sign * np.fmin.accumulate(sign * y), where="post", color=BLUE, lw=2.0)
+    axes.step(n, sign * np.fmin.accumulate(sign * good), where="post", color=BLUE, lw=2.0)
     failed = np.full((~known).sum(), 0.03)
     axes.plot(n[~known], failed, "x", ms=5, mew=1.4, color=RED, transform=foot)
-    if known.any():
-        i = int(np.nanargmin(sign * y))
+    if held.any():
+        i = int(np.nanargmin(sign * good))
         axes.plot(n[i], y[i], "o", ms=7.5, mfc="white", mec=BLUE, mew=2.0, zorder=5)
+    if known.any():
         span = worst - best
         axes.set_ylim(*sorted([best - 0.12 * span, worst + 0.08 * span]))
     axes.set_xlim(0.5, len(n) + 0.5)
     shown = [("best so far", BLUE, "-", ""), ("value", MUTED, "none", "o")]
     shown += [("beyond the axis", MUTED, "none", arrow)] if beyond.any() else []
     shown += [("failed", RED, "none", "x")] if len(failed) else []
+    shown += [("infeasible", MUTED, "none", "o")] if (known & ~held).any() else []
     for label, colour, line, marker in shown:
-        axes.plot([], [], color=colour, ls=line, marker=marker, label=label, lw=2, ms=5)
+        face = "none" if label == "infeasible" else colour
+        axes.plot([], [], color=colour, ls=line, marker=marker, mfc=face, label=label, lw=2, ms=5)
     drawing.legend_line(axes, len(shown), bbox_to_anchor=(1.0, 0.99), handlelength=1.4)
     axes.set_ylabel("value")
     drawing.evaluations_axis(axes, min(n_initial, len(n)), 0.5)

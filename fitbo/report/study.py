@@ -68,6 +68,11 @@ class View(NamedTuple):
     def told(self) -> list[Point]:
         return [entry.point for entry in self.outcomes if entry.state == "told"]
 
+    @property
+    def held(self) -> list[Entry]:
+        """Failures, and the values where all outcome constraints hold."""
+        return [e for e in self.outcomes if e.value is None or self.notebook.counts(e)]
+
 
 def study_view(notebook: Notebook, run: Run, model: bool = True) -> View:
     """What there is to see; without the model what the journal says, which is at hand at once."""
@@ -136,12 +141,14 @@ def _panels(view: View) -> dict[str, list[Panel]]:
     kind, posterior = posterior_panels({run.method: [run]}, style)
     point = summary.recommended.point if summary.recommended is not None else None
     told = view.told
-    progress = progress_panels(view.outcomes, study.n_initial, study.sign, summary.minimum)
+    counts = view.notebook.counts
+    values = view.outcomes, study.n_initial, study.sign
+    progress = progress_panels(*values, summary.minimum, counts)
     found = {
         "progress": progress,
         "slices": line_panels(view.slices, study, told, BLUE, "mean and 90%", point),
         "dependence": line_panels(view.dependence, study, told, GREEN, "mean and 90% of samples"),
-        "parallel": parallel_panels(study.space, view.outcomes, study.sign),
+        "parallel": parallel_panels(study.space, view.held, study.sign),
         kind: posterior,
     }
     return {kind: panels for kind, panels in found.items() if panels}
@@ -152,13 +159,15 @@ def study_images(view: View) -> dict[str, bytes]:
     title, notebook, run, summary, outcomes, *_ = view
     study = notebook.study
     shown: dict[str, Figure | None] = {}
-    shown["progress"] = slices.progress_figure(title, outcomes, study.n_initial, study.sign)
+    shown["progress"] = slices.progress_figure(
+        title, outcomes, study.n_initial, study.sign, notebook.counts
+    )
     if summary.recommended is not None:
         rng, told = np.random.default_rng(BACKGROUND_SEED), view.told
         at = summary.recommended.point
         shown["slices"] = slices.slice_figure(title, study, told, at, view.slices)
         shown["dependence"] = slices.dependence_figure(title, study, told, rng, view.dependence)
-    shown["parallel"] = coordinates.parallel_figure(title, study.space, outcomes, study.sign)
+    shown["parallel"] = coordinates.parallel_figure(title, study.space, view.held, study.sign)
     (style,) = styles([run.method])
     methods = {run.method: [run]}
     kind, _ = figures.posterior_bands(methods)

@@ -153,7 +153,8 @@ class Bar(Nothing):
         left = self.left()
         far = f"{self.count}/{self.budget}" + ("" if left is None else f"  {duration(left)} left")
         top.add_row(Text(self.title), ProgressBar(self.budget, self.count), Text(far))
-        best = "no value yet" if self.best is None else f"best {self.best:.6g}"
+        best = "nothing feasible yet" if self.count > self.failed else "no value yet"
+        best = best if self.best is None else f"best {self.best:.6g}"
         failed = f", {self.failed} failed" if self.failed else ""
         rows: list[Any] = [top, Text(best + failed, no_wrap=True, overflow="ellipsis")]
         now = self.clock()

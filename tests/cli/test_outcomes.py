@@ -122,6 +122,9 @@ def test_a_program_prints_further_keys(tmp_path: Path) -> None:
 
 def test_by_hand_and_by_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = by_hand(tmp_path)
+    assert main(["ask", path]) == 0
+    assert "--id 1 --value Y --constraints heat=Y load=Y" in capsys.readouterr().out
+    assert main(["tell", path, "--id", "1", "--forget"]) == 0
     point = ["--set", "a=0.5", "n=8", "c=red", "--value", "-7.5"]
     assert main(["tell", path, *point, "--constraints", "heat=8", "load=0.5"]) == 0
     table = tmp_path / "data.csv"
@@ -134,7 +137,7 @@ def test_by_hand_and_by_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main(["export", path, str(tmp_path / "out.csv")]) == 0
     lines = (tmp_path / "out.csv").read_text().splitlines()
     assert lines[0] == "id,a,n,c,value,state,reason,seconds,source,heat,load"
-    assert lines[3] == "3,0.1,2,red,-1.9,told,,,import,2.0,"
+    assert lines[4] == "4,0.1,2,red,-1.9,told,,,import,2.0,"
     other = tmp_path / "other"
     other.mkdir()
     assert main(["import", by_hand(other), str(tmp_path / "out.csv")]) == 0

@@ -151,6 +151,7 @@ def test_what_is_not_known_is_left_out_and_counts_as_broken() -> None:
     c[:, 1] = np.nan
     (model,) = learn_outcomes(U, c, EXACT, [0])
     assert len(model.process.surrogate.X_data) == 9
+    assert (violation(c) == np.inf).all()
     broken = violation(np.array([[-1.0, -1.0], [2.0, -1.0], [np.nan, -1.0]]))
     assert broken[0] == 0 < broken[1] < broken[2] == np.inf
 
