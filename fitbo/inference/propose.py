@@ -32,6 +32,7 @@ T = TypeVar("T")
 
 SCREENING_SAMPLES = 50  # candidates are ranked by these, and the few that rank high then by all
 N_INCUMBENTS = 3
+HOPELESS = 0.01  # probability that outcome constraints hold, below which none is worth a mention
 MINIMA_CANDIDATES = 128
 PATHS = 4  # of each sample, where the law of f* given theta is needed
 SCREENING_NODES = 8  # of the quadratures of an acquisition about the minimum
@@ -164,7 +165,8 @@ def recommend(
     """The minimiser over the space of the posterior mean of f, in y's units.
 
     If evaluations have failed, only points that are more likely than not to succeed compete; with
-    outcome constraints, those that are ``acceptable``, or the most probable one if none is.
+    outcome constraints, those that are ``acceptable``, or the most probable one if none is; or of
+    the points told the one that breaks them least, if nobody would bet on any.
     """
     found = best_point(
         fit,
@@ -174,14 +176,16 @@ def recommend(
         allowed=None if success is None else success.acceptable,
         n_starts=3,
     )
-    feasible = None
+    feasible, x = None, found.x
     if isinstance(success, Feasible):
-        if not success.acceptable(found.x[None])[0]:
-            found = most_feasible(fit, success, space, rng, n_starts=3)
-        feasible = float(success.probability(found.x[None])[0])
-    mixture = fit.surrogate.predict(found.x[None])
+        if not success.acceptable(x[None])[0]:
+            x = most_feasible(fit, success, space, rng, n_starts=3).x
+        if success.probability(x[None])[0] < HOPELESS:
+            x = fit.X[fit.order[0]]
+        feasible = float(success.probability(x[None])[0])
+    mixture = fit.surrogate.predict(x[None])
     return Recommendation(
-        x=found.x,
+        x=x,
         mean=float(fit.scale.inverse(mixture.mean[0])),
         deviation=float(fit.scale.scale * mixture.variance[0] ** 0.5),
         feasible=feasible,
