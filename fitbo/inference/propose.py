@@ -34,7 +34,7 @@ SCREENING_SAMPLES = 50  # candidates are ranked by these, and the few that rank 
 N_INCUMBENTS = 3
 HOPELESS = 0.01  # probability that outcome constraints hold, below which none is worth a mention
 MINIMA_CANDIDATES = 128
-PATHS = 4  # of each sample, where the law of f* given theta is needed
+PATHS = 4  # of each sample, where more of the law of f* is needed than a draw
 SCREENING_NODES = 8  # of the quadratures of an acquisition about the minimum
 # Along three studies at n = 15, 50 and 95 the climb was over after 10 to 38 rounds; stopped after
 # 15 it lost a hundredth of the acquisition at worst. More starts or candidates gained as little.
@@ -117,7 +117,7 @@ def propose(
     if needs(settings.acquisition, "minimum"):
         fit = replace(fit, surrogate=thinned(fit))
         whole = fit.surrogate
-        searched, minima = with_minima(fit, settings.acquisition, rng, space, region)
+        searched, minima = with_minima(fit, settings, rng, space, region)
 
     def worth_of(surrogate: Parabola) -> Worth:
         if minima is None or surrogate is whole:
@@ -145,11 +145,13 @@ def propose(
 
 
 def with_minima(
-    fit: Model, name: str, rng: np.random.Generator, space: Space, region: Region | None
+    fit: Model, settings: Settings, rng: np.random.Generator, space: Space, region: Region | None
 ) -> tuple[Parabola, Array]:
     """The surrogate that an acquisition about the minimum sees, and draws of f*, (M,) or (P, M)."""
     top = incumbents(fit) if region is None else region.frame.outward(incumbents(fit))
-    n = PATHS if name == "mes-marginal" else 1
+    name = settings.acquisition
+    several = name == "mes-marginal" or (name == "remaining" and settings.moments > 2)
+    n = PATHS if several else 1
     drawn = [
         draw_minima(fit.surrogate, space, top, rng, region, MINIMA_CANDIDATES) for _ in range(n)
     ]
