@@ -11,9 +11,9 @@ Schema = dict[str, Any]
 HEAD = """\
 # Every key of a file
 
-Made from `fitbo schema` of fitbo {version} when this site was built. A study's file has `space`, and
-`objective` unless you ask and tell; a campaign's has `problems`. *Required* keys have no default.
-Where a row names a variant, the key exists for that one only.
+Made from `fitbo schema` of fitbo {version} when this site was built. A study's file has `space`,
+and `objective` unless you ask and tell; a campaign's has `problems`. *Required* keys have no
+default. Where a row names a variant, the key exists for that one only.
 """
 
 
@@ -35,8 +35,8 @@ def walk(path: str, schema: Schema, seen: dict[str, str]) -> Iterator[str]:
     for variant in variants:
         for key, value in variant["properties"].items():
             keys.setdefault(key, []).append((variant_name(variant), value))
-    required = set.intersection(*(set(v.get("required", [])) for v in variants))
-    rows = [row(key, found, len(variants), key in required) for key, found in keys.items()]
+    optional = {k for v in variants for k in v["properties"] if k not in v["required"]}
+    rows = [row(key, found, len(variants), key not in optional) for key, found in keys.items()]
     about = variants[0].get("description", "") if len(variants) == 1 else ""
     lines = [f"## {title if not path else f'`{title}`'}", "", about, ""]
     lines += ["| key | what it holds | default | |", "| --- | --- | --- | --- |", *rows]
@@ -91,7 +91,7 @@ def row(key: str, found: list[tuple[str, Schema]], variants: int, required: bool
         what = ", ".join(f"`{each['const']}`" for _, each in found if "const" in each)
     else:
         what = holds(value)
-    default = "required" if required or "default" not in value else shown(value["default"])
+    default = "required" if required else shown(value.get("default"))
     return f"| `{key}` | {cell(what)} | {cell(default)} | {cell(meaning)} |"
 
 
@@ -112,9 +112,8 @@ def word(arm: Schema) -> str:
     if kind == "object":
         return "a mapping"
     if kind in ("integer", "number"):
-        low, high = arm.get("minimum"), arm.get("maximum")
-        span = f" from {low:g}" if low is not None else ""
-        return f"{kind}{span}" + (f" to {high:g}" if high is not None else "")
+        ends = {"from": arm.get("minimum"), "to": arm.get("maximum")}
+        return " ".join([kind, *(f"{name} {x:,}" for name, x in ends.items() if x is not None)])
     return {"string": "text", "boolean": "`true` or `false`"}.get(str(kind), "")
 
 
@@ -123,4 +122,4 @@ def shown(default: Any) -> str:
 
 
 def cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    return text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")

@@ -18,11 +18,13 @@ from typing import Any
 import nbformat
 from mkdocs.structure.files import File
 from nbclient import NotebookClient
+from traitlets.config import Config
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n", flags=re.DOTALL | re.MULTILINE)
 NAME = re.compile(r"#!?\s*(\S+\.\w+)\n")
 SECONDS = 300
+LOCAL = Config({"KernelManager": {"transport": "ipc"}})  # sockets that no other user can read
 # One thread for each kernel, lines of a width that the page has, this interpreter's commands first.
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "88"}
 
@@ -76,7 +78,9 @@ def execute(notebook: Any) -> None:
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")])
     with tempfile.TemporaryDirectory() as folder:
-        client = NotebookClient(notebook, timeout=SECONDS, resources={"metadata": {"path": folder}})
+        client = NotebookClient(
+            notebook, timeout=SECONDS, resources={"metadata": {"path": folder}}, config=LOCAL
+        )
         client.execute(env=environment)
 
 
