@@ -66,7 +66,7 @@ def source_of(kind: str, text: str) -> str:
     if file:
         return f"%%writefile {file[1]}\n{text.partition(chr(10))[2]}"
     if kind == "sh":
-        return "\n".join(f"!{line}" for line in text.strip().splitlines())
+        return f"%%script bash -e\n{text.rstrip()}"  # unlike !, an error if a command fails
     if kind == "python":
         return text.rstrip()
     raise ValueError(f"a block of {kind!r} in a tutorial needs a file's name in its first line")
