@@ -36,8 +36,9 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from fitbo.mixture import Array
 from fitbo.report import drawing
-from fitbo.report.drawing import Style, looks
+from fitbo.report.drawing import looks
 from fitbo.report.history import load
+from fitbo.report.palette import Style, styles
 
 Scores = dict[str, dict[Key, Score]]  # method -> its runs
 OURS_FIRST = "fitbo"
@@ -86,7 +87,7 @@ def report(chosen: argparse.Namespace) -> int:
         "(95%) treat the functions as independent, not the instances. Seconds are of the clock, so",
         f"that they compare only where the machine did nothing else. {versions('ioh', 'numpy')}.",
     ]
-    style = dict(zip(scores, drawing.styles(list(scores)), strict=True))
+    style = dict(zip(scores, styles(list(scores)), strict=True))
     for dim in sorted({key[0] for runs in scores.values() for key in runs}):
         here = {name: runs for name, runs in scores.items() if any(k[0] == dim for k in runs)}
         keys = common_keys(here, dim)

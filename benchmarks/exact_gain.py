@@ -17,7 +17,7 @@ of Gaussian mixtures again. Half the r changed no gain by more than the table sa
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from common import ROOT, one_thread, write
@@ -105,28 +105,33 @@ def gains(surrogate: Parabola, U: Array, blur: float, entropy: Entropy, pieces: 
     return out
 
 
-def posteriors(etas: int) -> Iterator[tuple[str, int, Study]]:
+def posteriors(
+    settings: Settings, after: Sequence[int] = AFTER
+) -> Iterator[tuple[str, int, Study]]:
     """Along one run of every problem of the suite."""
     for label, options in SUITE.items():
         about = problem(**options)
-        study = Study(Space(about.bounds), Settings(etas=etas, seed=0))
-        for _ in range(2 * about.dim + max(AFTER)):
+        study = Study(Space(about.bounds), settings)
+        for _ in range(2 * about.dim + max(after)):
             x = study.ask()[0]
             study.tell(x, float(about(x)))
-            if len(study.y) - 2 * about.dim in AFTER:
+            if len(study.y) - 2 * about.dim in after:
                 yield label, len(study.y), study
+
+
+def candidates(best: Array, rng: np.random.Generator) -> Array:
+    """Sobol points, and points near the best ones (k, d), in the cube."""
+    near = best[rng.integers(len(best), size=N_NEAR)] + NEAR * rng.standard_normal(
+        (N_NEAR, best.shape[1])
+    )
+    U = qmc.Sobol(best.shape[1], rng=rng).random(N_SOBOL)
+    return np.concatenate([U, np.clip(near, 0, 1)])
 
 
 def compare(study: Study, etas: int) -> list[float]:
     """What the table shows, for one posterior."""
     fit, settings = study.fit(), Settings(etas=etas, seed=0)
-    rng = np.random.default_rng(len(study.y))
-    best = incumbents(fit)
-    near = best[rng.integers(len(best), size=N_NEAR)] + NEAR * rng.standard_normal(
-        (N_NEAR, best.shape[1])
-    )
-    U = qmc.Sobol(best.shape[1], rng=rng).random(N_SOBOL)
-    U = np.concatenate([U, np.clip(near, 0, 1)])
+    U = candidates(incumbents(fit), np.random.default_rng(len(study.y)))
     blur = indistinct(fit, settings)
     mixture = fit.surrogate.predict(U)
     matched = InformationGain(EXACT, etas)(
@@ -164,7 +169,7 @@ def main() -> None:
     ]
     for etas in arguments.etas:
         rows = []
-        for label, n, study in posteriors(etas):
+        for label, n, study in posteriors(Settings(etas=etas, seed=0)):
             rows.append(compare(study, etas))
             lines.append(f"| {etas} | {label} | {n} | " + cells(rows[-1]))
             print(lines[-1], flush=True)

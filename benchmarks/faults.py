@@ -37,67 +37,11 @@ from pathlib import Path
 
 import numpy as np
 from common import ROOT, fitbo_run, write
+from faults_files import CONFIG, COUNTER, MODEL, STUDY
 
 RESULTS = ROOT / "results" / "faults"
-CONFIG = """\
-name: faults
-problems: [{{name: branin, noise_std: 0.1}}, forrester]
-methods:
-  - {{label: MM, acquisition: fitbo, entropy: mm, samples: 16}}
-  - {{label: LogEI, acquisition: logei, samples: 16}}
-seeds: {seeds}
-budget: {budget}
-initial: {{n: 4}}
-"""
-STUDY = """\
-name: faults
-objective: {{python: "./model.py:f"}}
-space:
-  x: {{type: real, low: 0, high: 1}}
-  n: {{type: integer, low: 1, high: 9}}
-  c: {{type: categorical, choices: [a, b, c]}}
-method: {{acquisition: fitbo, entropy: mm, samples: 16}}
-seed: 3
-budget: {budget}
-initial: {{n: 4}}
-"""
-MODEL = """\
-import os
-import time
-
-def f(x, n, c):
-    log = os.open({log!r}, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    os.write(log, ("study " + repr([x, n, c]) + "\\n").encode())
-    os.close(log)
-    time.sleep(0.05)
-    return (x - 0.3) ** 2 + 0.02 * (n - 4) ** 2 + 0.1 * "abc".index(c)
-"""
 # And how many studies each has under way; ``study`` is a file of one with a Python function.
 EXECUTORS = {"serial": 1, "processes": 2, "study": 1}
-# Python imports this in every process that it starts, workers too. The objective sleeps, so that
-# some kills come while it is under way.
-COUNTER = """\
-import os
-import sys
-import time
-
-def count():
-    from fitbo.problems.black_box import Problem
-
-    observe = Problem.observe
-
-    def counted(self, x, rng):
-        log = os.open({log!r}, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        os.write(log, (self.name + " " + repr([float(each) for each in x]) + "\\n").encode())
-        os.close(log)
-        time.sleep(0.02)
-        return observe(self, x, rng)
-
-    Problem.observe = counted
-
-if not any("resource_tracker" in each for each in sys.orig_argv):  # which evaluates nothing
-    count()
-"""
 # What may depend on the kills: times, and that an evaluation was repeated.
 INCIDENTAL = re.compile(
     rb', "(seconds|elapsed|suggestion_seconds)": (\{[^{}]*\}|[0-9.e-]+)|\{"event": "again".*\n'
@@ -284,7 +228,7 @@ def table(kills: list[Kill], complete: int, differing: int, seconds: float) -> l
         "*Cut short*: evaluations under way at a kill, which were made again; *run twice*: those "
         "beyond one for each study under way; *lost*: lines that had been written.",
         "",
-        "    python benchmarks/faults.py",
+        f"    python benchmarks/faults.py --kills {len(kills)}",
     ]
     return lines
 

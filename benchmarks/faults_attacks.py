@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import os
 import random
@@ -35,6 +34,7 @@ from common import ONE_THREAD, ROOT, one_thread, versions, write
 one_thread()
 
 import faults_objectives
+import faults_rows
 
 RESULTS = ROOT / "results" / "faults"
 SPACE = """\
@@ -136,7 +136,8 @@ after = journal.read_bytes()
 same = after.startswith(before[: before.rfind(b"\\n") + 1])
 trace = "Traceback" in said + again.stderr
 failed, told = (after.count(b'"event": "%s"' % event) for event in (b"failed", b"told"))
-print(process.returncode, again.returncode, int(same), failed, told, int(trace))
+unwritten = said.count('not written was {"event": "told"')
+print(process.returncode, again.returncode, int(same), failed, told, unwritten, int(trace))
 """
 
 
@@ -161,11 +162,12 @@ def disk(count: int, folder: Path) -> tuple[list[str], bool]:
         mounted = 'mount -t tmpfs -o size=160k tmpfs "$1/disk" && exec "$2" -c "$3" "$1" "$4"'
         command = ["unshare", "-rm", "sh", "-c", mounted, "sh", home, sys.executable, DISK, str(i)]
         done = subprocess.run(command, env=ENV, capture_output=True, text=True, check=True)
-        first, second, same, failed, values, trace = map(int, done.stdout.split())
+        first, second, same, failed, values, unwritten, trace = map(int, done.stdout.split())
         sums["runs"] += 1
         sums["stopped by the full disk"] += first != 0
         sums["lines lost"] += not same
         sums["marked failed"] += failed
+        sums["values made and not written"] += unwritten
         sums["values missing after resuming"] += 12 - values
         sums["resumed with another exit code than 0"] += second != 0
         sums["tracebacks"] += trace
@@ -190,7 +192,7 @@ def rows(count: int, folder: Path) -> tuple[list[str], bool]:
     rng = random.Random(0)  # noqa: S311
     for i in range(count):
         file.with_suffix(".state.npz").unlink(missing_ok=True)
-        lines = _changed(whole, rng)
+        lines = faults_rows.changed(whole, rng, rng.choice([1, 1, 1, 2, 3]))
         commands = (["status", path], ["export", path], ["tell", path, "--id", "2", "--value", "1"])
         slow = [["ask", path], ["report", path, "--output", folder / "report"]]
         for command in (*commands, *(slow if i % 20 == 0 else ())):
@@ -205,44 +207,6 @@ def rows(count: int, folder: Path) -> tuple[list[str], bool]:
                 print(i, command[0], repr(error), flush=True)
     codes["tracebacks"] += 0
     return _counts({"journals": count, **codes}), codes["tracebacks"] == 0
-
-
-STRANGE: list[Any] = [None, True, -1, 0, 2**60, 10**400, 1e308, 0.5, "", "x", "\ud800", "NaN"]
-STRANGE += [float("nan"), float("inf"), [], [1], [[]], {}, {"a": 1}, {"point": {}}]
-
-
-def _changed(whole: list[dict[str, Any]], rng: random.Random) -> list[dict[str, Any]]:
-    lines = copy.deepcopy(whole)
-    for _ in range(rng.choice([1, 1, 1, 2, 3])):
-        kind, i = (
-            rng.choice(["set", "set", "remove", "swap", "repeat", "drop"]),
-            rng.randrange(len(lines)),
-        )
-        places = _places(lines[i])
-        if kind in ("set", "remove") and places:
-            *up, last = rng.choice(places)
-            node: Any = lines[i]
-            for key in up:
-                node = node[key]
-            if kind == "set":
-                node[last] = copy.deepcopy(rng.choice(STRANGE))
-            else:
-                del node[last]
-        elif kind == "swap":
-            j = rng.randrange(len(lines))
-            lines[i], lines[j] = lines[j], lines[i]
-        elif kind == "repeat":
-            lines.insert(rng.randrange(len(lines)), copy.deepcopy(lines[i]))
-        elif kind == "drop" and len(lines) > 1:
-            del lines[i]
-    return lines
-
-
-def _places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    if not isinstance(value, dict | list):
-        return []
-    items = list(value.items() if isinstance(value, dict) else enumerate(value))
-    return [p for key, item in items for p in ((*at, key), *_places(item, (*at, key)))]
 
 
 def hands(count: int, folder: Path) -> tuple[list[str], bool]:

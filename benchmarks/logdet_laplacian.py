@@ -20,7 +20,7 @@ from fitbo.logdet.omxnt import scale_iteratively
 from fitbo.logdet.operator import as_operator
 from fitbo.logdet.taylor import unit_powers
 from fitbo.logdet.trace import chebyshev_moments, in_family
-from fitbo.report.drawing import COLOURS
+from fitbo.report.palette import COLOURS
 
 BLUE, ORANGE = COLOURS[0], COLOURS[4]
 

@@ -17,7 +17,8 @@ from common import versions, write
 from scipy.io import mmread
 
 from fitbo.logdet import UnseenEigenvaluesWarning, logdet
-from fitbo.report.drawing import COLOURS, MUTED
+from fitbo.report.drawing import MUTED
+from fitbo.report.palette import COLOURS
 
 BLUE, RED, GREEN, PURPLE, ORANGE, *_ = COLOURS
 CONTESTANTS: dict[str, dict[str, Any]] = {

@@ -14,7 +14,8 @@ from scipy import optimize
 
 from fitbo.logdet import UnseenEigenvaluesWarning, logdet
 from fitbo.logdet.trace import probe_blocks
-from fitbo.report.drawing import COLOURS, MUTED
+from fitbo.report.drawing import MUTED
+from fitbo.report.palette import COLOURS
 
 NOISE = 1e-8
 # kappa, length-scale, and the paper's relative errors of MEMe, Chebyshev and Lanczos.

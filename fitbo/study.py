@@ -7,9 +7,6 @@ One iteration reads as the mathematics does:
     alpha     = lambda U: information_gain(surrogate.predict(U), entropy)
     x_next    = maximise(alpha, space, rng).x
 
-A function to be maximised changes its sign where a value comes in and where one goes out: inside,
-f is minimised.
-
 All randomness comes from the seed, the purpose and what is known: a fit's from the number of values
 told, a search's also from the numbers of points pending and of failures. So a study rebuilt from
 its values, failures, pending points and saved ``ensemble`` continues bit for bit.
@@ -18,20 +15,22 @@ its values, failures, pending points and saved ``ensemble`` continues bit for bi
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from fitbo.acquisition.feasibility import Success, learn
-from fitbo.checks import finite, one_of
+from fitbo.acquisition.baselines import needs
+from fitbo.acquisition.feasibility import Chance, learn
+from fitbo.checks import finite
 from fitbo.inference.exact import repeated, verdict
-from fitbo.inference.fit import Fit, Model, believing, fit
+from fitbo.inference.fit import Fit, M, Model, believing, fit
 from fitbo.inference.importance import Importance, importance
+from fitbo.inference.ledger import LARGEST, OPTIMA, SIGNS, Ledger, averaged, bounded
 from fitbo.inference.local import neighbourhood, promising
 from fitbo.inference.minimum import Minima, draw_minima
+from fitbo.inference.outcomes import Feasible, learn_outcomes, violation
 from fitbo.inference.propose import Recommendation, incumbents, propose, recommend
 from fitbo.inference.region import Region, radius
 from fitbo.inference.settings import AUTO, Settings
@@ -39,42 +38,22 @@ from fitbo.inference.stopping import expected_improvement, expected_regret
 from fitbo.inference.threads import one_thread
 from fitbo.mixture import Array
 from fitbo.sampling import Ensemble
-from fitbo.search.candidates import SAME, exhausted, nothing_left
+from fitbo.search.candidates import exhausted, nothing_left
 from fitbo.search.mixed import first_points
-from fitbo.space import Exhausted, Space
+from fitbo.space import Exhausted
 
-__all__ = ["Exhausted", "Study"]
+__all__ = ["LARGEST", "OPTIMA", "SIGNS", "Exhausted", "Study", "bounded"]
 
-LARGEST = 1e150  # of a value in a figure: its square is finite
-MOST = 1e300  # of a value in the model: the difference of two is finite
-MARK, BEYOND = 1e100, 10.0
-SIGNS = {"minimize": 1.0, "maximize": -1.0}  # of a value, from the user's to the model's
-OPTIMA = {"minimize": "minimum", "maximize": "maximum"}
 STREAMS = {"design": 0, "mcmc": 1, "search": 2, "recommend": 3, "stop": 4, "local": 5, "minimum": 6}
-
-
-def bounded(y: ArrayLike) -> Array:
-    """Values as figures show them, or several as the model sees them, any shape.
-
-    Beyond ``MARK`` times all of the lower half a value of several is no measurement but a mark, as
-    1e200 among values of about 1: it says that the minimum is not here, and its size must not be
-    the scale of the others.
-    """
-    y = np.asarray(y, dtype=np.float64)
-    if y.ndim == 0:
-        return np.clip(y, -LARGEST, LARGEST)
-    lower = np.sort(y, axis=None)[: (y.size + 1) // 2]
-    size = float(abs(lower).max(initial=0.0))
-    marks = y > MARK * size if size > 0 else np.zeros(y.shape, dtype=np.bool_)
-    if marks.any():
-        low, high = float(y[~marks].min()), float(y[~marks].max())
-        y = np.where(marks, high + BEYOND * (high - low or size), y)
-    return np.clip(y, -MOST, MOST)
+STREAMS |= {"outcomes": 7}
 
 
 @dataclass
-class Study:
+class Study(Ledger):
     """Minimises an expensive function over ``space``, or maximises it: ``direction="maximize"``.
+
+    ``outcome_constraints`` such as ``["temperature <= 80"]`` are about what evaluations measure
+    besides their value: see ``inference.outcomes``. With them every step is one in the whole space.
 
     ``space`` may be given as what a ``Space`` is made of: pairs, or a dict of parameters.
     ``ensemble`` is what the sampler came to when it moved last: pass a saved one to continue a
@@ -82,31 +61,14 @@ class Study:
     (d,), or a dict if the space has names.
     """
 
-    space: Space
     settings: Settings = field(default_factory=Settings)
     ensemble: Ensemble | None = None
     seconds: dict[str, float] = field(default_factory=dict)
-    direction: str = "minimize"
-    _cube: list[Array] = field(default_factory=list, repr=False)
-    _values: list[float] = field(default_factory=list, repr=False)
-    _pending: list[Array] = field(default_factory=list, repr=False)
-    _failed: list[tuple[Array, str]] = field(default_factory=list, repr=False)
-    _given: dict[bytes, Any] = field(default_factory=dict, repr=False)
     _known: tuple[int, Settings, int] | None = field(default=None, repr=False)
     _fit: Fit | None = field(default=None, repr=False)
     _minima: tuple[int, Minima] | None = field(default=None, repr=False)
     _nearby: tuple[int, Model, Region] | None = field(default=None, repr=False)
-    _success: tuple[tuple[int, int], Success] | None = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        one_of("direction", self.direction, SIGNS)
-        if not isinstance(self.space, Space):
-            self.space = Space(self.space)
-
-    @property
-    def sign(self) -> float:
-        """What a value is multiplied by where it enters the model, and where it leaves: 1 or -1."""
-        return SIGNS[self.direction]
+    _success: tuple[tuple[int, int], Chance | None] | None = field(default=None, repr=False)
 
     @property
     def n_initial(self) -> int:
@@ -114,43 +76,11 @@ class Study:
         n = self.settings.n_initial
         return 2 * len(self.space.parameters) if n is None else n
 
-    @property
-    def X(self) -> Any:
-        """Points told, (n, d), or a list of n dicts."""
-        return self._points(self._cube)
-
-    @property
-    def y(self) -> Array:
-        """Values told, (n,)."""
-        return self.sign * np.array(self._values)
-
-    @property
-    def pending(self) -> Any:
-        """Points asked for and not told, (k, d), or a list of k dicts."""
-        return self._points(self._pending)
-
-    @property
-    def failures(self) -> list[tuple[Any, str]]:
-        """Where evaluations failed, and why."""
-        return [(self._points([u])[0], reason) for u, reason in self._failed]
-
-    @property
-    def taken(self) -> Array:
-        """Points told, pending and failed, in the cube, (k, dim)."""
-        return self._rows([*self._cube, *self._pending, *(u for u, _ in self._failed)])
-
-    @property
-    def best_observed(self) -> tuple[Any, float]:
-        """The point of the best value told, and the value."""
-        if not self._values:
-            raise ValueError("best_observed needs a value: tell one first")
-        i = int(np.argmin(self._values))
-        return self.X[i], self.sign * self._values[i]
-
     def ask(self, n: int = 1) -> Any:
         """The next n points to evaluate, (n, d) or a list of dicts, none told, pending or failed.
 
-        If a finite space has fewer left, those; ``Exhausted`` if it has none.
+        But for a repetition to see whether there is noise, and where noise makes repetitions worth
+        it (``Settings``). If a finite space has fewer left, those; ``Exhausted`` if it has none.
         """
         if n < 1:
             raise ValueError(f"n must be at least 1, got {n}")
@@ -168,36 +98,33 @@ class Study:
             points.append(x)
         return points if self.space.named else np.array(points)
 
-    def tell(self, x: Any, y: float) -> None:
-        """The value y at x, a point asked for or any other."""
-        u = self._note(x)
-        try:
-            value = float(y)
-        except (TypeError, ValueError):
-            raise ValueError(f"y must be a number, got {y!r:.80}") from None
-        finite("y", value)
-        self._settle(u)
-        self._cube.append(u)
-        self._values.append(self.sign * value)
+    def tell(
+        self,
+        x: Any,
+        y: float | Sequence[float],
+        std: float | None = None,
+        constraints: Mapping[str, float | None] | None = None,
+    ) -> None:
+        """The value y at x, a point asked for or any other.
 
-    def fail(self, x: Any, reason: str) -> None:
-        """The evaluation at x failed: points like it become less likely to be asked for."""
-        u = self._note(x)
-        self._settle(u)
-        self._failed.append((u, str(reason)))
-
-    def expect(self, x: Any) -> None:
-        """x is being evaluated without having been asked for: it becomes pending."""
-        self._pending.append(self._note(x))
-
-    def is_pending(self, x: Any) -> bool:
-        """Whether x was asked for or expected, and not yet told, failed or forgotten."""
-        return self._index(self.space.check(x)) is not None
-
-    def forget(self, x: Any) -> None:
-        """x will not be evaluated: it is no longer pending."""
-        if not self._settle(self.space.check(x)):
-            raise ValueError(f"only a pending point can be forgotten, got {x!r:.120}")
+        y            or several values, measured at the same point: their mean counts, with the
+                     standard error of the mean (see ``inference.ledger.averaged``)
+        std          the value's own standard deviation, besides the noise that all values have
+        constraints  by name what the outcome constraints are about; NaN if it is not known, and
+                     then the point does not count as one where they hold
+        """
+        value, error = averaged(y, self.settings.noise_std)
+        if std is not None:
+            finite("std", std, least=0)
+            if not np.isscalar(y) and np.size(y) > 1:
+                raise ValueError("std must be left out beside several values: they state their own")
+        own = error if std is None else std
+        if own is not None and self.settings.deterministic is True:
+            raise ValueError(
+                f"a value of a deterministic study must be one number without a std, got the "
+                f"standard deviation {own:g}: leave out deterministic"
+            )
+        self._enter(x, value, own, constraints)
 
     @one_thread
     def fit(self) -> Fit:
@@ -211,7 +138,7 @@ class Study:
             ensemble = self.ensemble if self.ensemble is None or self.ensemble.n >= since else None
             if last is not None and last.moved < since:
                 last = None
-            self._fit = fit(X, y, settings, ensemble, self._rng("mcmc"), last)
+            self._fit = fit(X, y, settings, ensemble, self._rng("mcmc"), last, self._stated)
             if self._fit.moved == len(y):
                 self.ensemble = self._fit.samples.ensemble
             self.seconds["mcmc"] = self._fit.seconds
@@ -222,29 +149,60 @@ class Study:
         """Where the posterior mean of f is best, with that mean and its standard deviation.
 
         Without noise it is the best point told: a value that was seen is certain, and where a
-        prediction is better the next evaluation goes there anyway.
+        prediction is better the next evaluation goes there anyway. With outcome constraints only
+        points where all hold with a probability of ``inference.outcomes.LEVEL`` compete; if there
+        is none, the point where that is most probable.
         """
-        fitted = self.fit()
+        fitted = self._judged(self.fit())
         started = time.perf_counter()
-        if self._acting()[0].deterministic is True:
-            i = int(np.argmin(self._values))
-            variance = fitted.surrogate.predict(self._cube[i][None]).variance[0]
+        best = self._best()
+        if self.acting.deterministic is True and best is not None:
+            variance = fitted.surrogate.predict(self._cube[best][None]).variance[0]
             deviation = float(fitted.scale.scale * variance**0.5)
-            found = Recommendation(self._cube[i], self._values[i], deviation)
+            held = 1.0 if self.constraints else None
+            found = Recommendation(self._cube[best], self._values[best], deviation, held)
         else:
             found = recommend(fitted, self._rng("recommend"), self.space, self.success())
         self.seconds["recommend"] = time.perf_counter() - started
         return replace(found, x=self.space.from_cube(found.x), mean=self.sign * found.mean)
 
-    def success(self) -> Success | None:
-        """The probability of success as a function of the point; None while none has failed."""
-        if not self._failed:
-            return None
+    @one_thread
+    def noise_level(self) -> float:
+        """The standard deviation of a value about f, in y's units: stated, or its posterior mean.
+
+        Where values state their own, that of what is left beside those.
+        """
+        settings = self.acting
+        if settings.deterministic is True or settings.noise_std is not None:
+            return settings.noise_std or 0.0
+        fitted = self.fit()
+        deviations = np.sqrt(fitted.surrogate.theta.noise_variance)
+        return float(fitted.scale.scale * np.average(deviations, weights=fitted.surrogate.weights))
+
+    @one_thread
+    def success(self) -> Chance | None:
+        """The probability that an evaluation succeeds and the outcome constraints hold there.
+
+        None while none has failed, and there are no constraints.
+        """
         known = len(self._cube), len(self._failed)
         if self._success is None or self._success[0] != known:
-            failed = self._rows([u for u, _ in self._failed])
-            self._success = known, learn(self.space, self._rows(self._cube), failed)
+            failed, told = self._rows([u for u, _ in self._failed]), self._rows(self._cube)
+            found: Chance | None = None
+            if self._failed:
+                found = learn(self.space, told, failed)
+            if self.constraints:
+                seed = [self.settings.seed, STREAMS["outcomes"], len(told)]
+                models = learn_outcomes(told, self.excess, self.acting, seed)
+                found = Feasible(models, found)
+            self._success = known, found
         return self._success[1]
+
+    def _judged(self, model: M) -> M:
+        """A model of all values, which knows where the outcome constraints hold."""
+        if not self.constraints:
+            return model
+        return replace(model, feasible=self.feasible, violation=violation(self.excess))
 
     @one_thread
     def importance(self) -> dict[str, Importance]:
@@ -264,7 +222,8 @@ class Study:
     def minimum_quantiles(self, probabilities: Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
         """Posterior quantiles of the function's minimum, or of its maximum, in y's units.
 
-        Of its best value, not of its best observation: with noise the two differ.
+        Of its best value, not of its best observation: with noise the two differ. Outcome
+        constraints are left aside.
         """
         return self._quantiles(self.minima().f, probabilities)
 
@@ -288,37 +247,54 @@ class Study:
     def remaining(self) -> float:
         """How far the minimum is expected to lie below the best value known, in y's units.
 
-        Infinite while all values are equal: they say nothing about its scale.
+        Infinite while all values are equal, which say nothing about its scale, and while no point
+        is known where all outcome constraints hold; with those, what one evaluation may gain.
         """
         if len(set(self._values)) == 1:
             return np.inf
-        fitted = self.fit()
-        if not fitted.has_paths:
+        if not self.feasible.any():
+            return np.inf
+        fitted = self._judged(self.fit())
+        if not fitted.has_paths or self.constraints:
             return expected_improvement(fitted, self.space, self._rng("stop"), self.success())
         return expected_regret(fitted, self.minima())
 
     @one_thread
     def _next(self) -> Array:
         """The next point of the cube, (d,)."""
-        pending, avoid = self._rows(self._pending), self.taken
+        pending, avoid, n = self._rows(self._pending), self._closed(), len(self.taken)
         if exhausted(self.space, avoid):
             raise nothing_left(self.space, avoid)
-        if len(avoid) < self.n_initial or not self._values:
+        if n < self.n_initial or not self._values:
             design = self.space, self.settings.design, self.n_initial
-            return first_points(*design, len(avoid), avoid, [self.settings.seed, STREAMS["design"]])
-        settings, exploits = self._acting()[0], self._exploits(len(avoid))
+            return first_points(*design, n, self.taken, [self.settings.seed, STREAMS["design"]])
+        settings, exploits = self.acting, self._exploits(n)
         if settings.acquisition == "random" and not exploits:  # which needs no model
-            seed = [settings.seed, STREAMS["search"], len(avoid)]
+            seed = [settings.seed, STREAMS["search"], n]
             return first_points(self.space, "uniform", 1, 0, avoid, seed)
         if self._in_doubt:
             return self._cube[int(np.argmin(self._values))]
         if exploits:
             settings = replace(settings, acquisition="logei")
-        if self._is_local(len(avoid)):
+        if self._is_local(n):
             x = self._search(*self._local(), settings, pending, avoid)
             if promising(*self._local(), x, bounded(self._values)):
                 return x
-        return self._search(self.fit(), None, settings, pending, avoid)
+        if self.constraints and needs(settings.acquisition, "minimum"):
+            settings = replace(settings, acquisition="logei")  # a path's minimum may be infeasible
+        return self._search(self._judged(self.fit()), None, settings, pending, avoid)
+
+    def _closed(self) -> Array:
+        """Points that are not asked for: those taken, or of these the pending and failed ones.
+
+        With noise a value tells more where there is one already: where ``replicates`` allow it, and
+        in a finite space of which no point is left.
+        """
+        taken, settings = self.taken, self.settings
+        noisy = settings.deterministic is False and exhausted(self.space, taken)
+        if noisy or (settings.replicates and self.acting.deterministic is not True):
+            return self._rows([*self._pending, *(u for u, _ in self._failed)])
+        return taken
 
     def _search(
         self, model: Model, region: Region | None, settings: Settings, pending: Array, avoid: Array
@@ -337,13 +313,18 @@ class Study:
     @property
     def _has_regions(self) -> bool:
         """Whether there is a trust region: in a space of reals only, without constraints."""
-        reals = self.space.plain and bool(self.space.continuous.all())
-        return reals and bool(self._acting()[0].local) and self.settings.surrogate == "batched"
+        reals = self.space.plain and bool(self.space.continuous.all()) and not self.constraints
+        return reals and bool(self.acting.local) and self.settings.surrogate == "batched"
 
     def _is_local(self, index: int) -> bool:
         """Whether the evaluation of this index is chosen in the trust region."""
-        turn = (index - self.n_initial) % ((self._acting()[0].local or 0) + 1)
+        turn = (index - self.n_initial) % ((self.acting.local or 0) + 1)
         return self._has_regions and turn != 0
+
+    @property
+    def acting(self) -> Settings:
+        """The settings, with what repeated values say of noise in place of ``auto``."""
+        return self._acting()[0]
 
     def _acting(self) -> tuple[Settings, int]:
         """The settings, with what repeated values say of noise, and since how many values."""
@@ -351,6 +332,8 @@ class Study:
             return self.settings, 0
         if self._known is None or self._known[0] != len(self._values):
             exact, since = verdict(self._cube, self._values)
+            if self._stated is not None:  # a value with a deviation of its own says that there is
+                exact, since = False, 1 + int(np.argmin(np.isnan(self._stds)))
             self._known = len(self._values), replace(self.settings, deterministic=exact), since
         return self._known[1:]
 
@@ -358,16 +341,22 @@ class Study:
     def _in_doubt(self) -> bool:
         """Whether a point is to be evaluated twice, to see whether there is noise."""
         auto = self.settings.deterministic == AUTO and bool(self.space.continuous.any())
-        return auto and not repeated(list(self.taken))
+        late = len(self.taken) >= 2 * len(self.space.parameters)  # with whatever design
+        return auto and late and not repeated(list(self.taken))
 
     def _local(self) -> tuple[Model, Region]:
         """The model next to the incumbent and the trust region, once for each number of values."""
         if self._nearby is None or self._nearby[0] != len(self._values):
             X, y = np.array(self._cube), bounded(self._values)
             size = radius(X, y, self.n_initial, self._is_local)
-            found = neighbourhood(X, y, self._acting()[0], self._rng("local"), size)
+            found = neighbourhood(X, y, self.acting, self._rng("local"), size, self._stated)
             self._nearby = len(y), *found
         return self._nearby[1:]
+
+    @property
+    def _stated(self) -> Array | None:
+        """The standard deviations that the values state, (n,); None if none does."""
+        return None if np.isnan(self._stds).all() else self.stds
 
     def _exploits(self, index: int) -> bool:
         """Whether the evaluation of this index goes to the largest expected improvement.
@@ -379,34 +368,6 @@ class Study:
     def search_rng(self) -> np.random.Generator:
         """The random generator of the search for the next point."""
         return self._rng("search")
-
-    def _settle(self, u: Array) -> bool:
-        """Whether u (d,) was pending; it no longer is."""
-        i = self._index(u)
-        if i is not None:
-            self._pending.pop(i)
-        return i is not None
-
-    def _index(self, u: Array) -> int | None:
-        """Which of the pending points u (d,) is."""
-        near = (i for i, point in enumerate(self._pending) if abs(point - u).max() < SAME)
-        return next(near, None)
-
-    def _note(self, x: Any) -> Array:
-        """x in the cube, (d,); a point with names is remembered as given."""
-        u = self.space.check(x)
-        if self.space.named:
-            self._given[u.tobytes()] = self.space.plain_values(x)
-        return u
-
-    def _points(self, cube: Sequence[Array]) -> Any:
-        """(n, d), or a list of n dicts: with names as they were given, to the last bit."""
-        if not self.space.named:
-            return self.space.from_cube(self._rows(cube))
-        return [dict(self._given[u.tobytes()]) for u in cube]
-
-    def _rows(self, points: Sequence[Array]) -> Array:
-        return np.array(points).reshape(-1, self.space.dim)
 
     def _rng(self, purpose: str) -> np.random.Generator:
         seed = [self.settings.seed, STREAMS[purpose], len(self._values)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from fitbo.acquisition import ACQUISITIONS
 from fitbo.entropy import BACKENDS
 from fitbo.inference.settings import Settings
 from fitbo.space import Categorical, Integer, Real, Space
-from fitbo.study import Study
+from fitbo.study import Exhausted, Study
 
 BRANIN_MINIMUM = 0.39788735772973816
 BRANIN_BOUNDS = [(-5.0, 10.0), (0.0, 15.0)]
@@ -549,3 +550,34 @@ def test_regions_are_for_reals_without_noise() -> None:
     assert not Study(Space([(0, 1)]), Settings())._has_regions
     with pytest.raises(ValueError, match="deterministic must be True or False, got 'yes'"):
         Settings(deterministic="yes")  # type: ignore[arg-type]
+
+
+def noisy_values(study: Study, n: int) -> Study:
+    rng = np.random.default_rng(0)
+    for _ in range(n):
+        x = study.ask()[0]
+        study.tell(x, float((x["n"] - 2) ** 2 + 0.5 * rng.standard_normal()))
+    return study
+
+
+def test_a_finite_space_goes_on_if_the_objective_is_noisy() -> None:
+    space = Space({"n": Integer(0, 3)})
+    settings = Settings(n_samples=20, n_initial=2, deterministic=False)
+    study = noisy_values(Study(space, settings), 10)
+    assert {x["n"] for x in study.X} == {0, 1, 2, 3}
+    # Where it is low is where another value tells most.
+    assert sum(x["n"] in (1, 2, 3) for x in study.X[4:]) == 6
+    assert sum(x["n"] == 2 for x in study.X[4:]) >= 2
+    with pytest.raises(Exhausted):
+        noisy_values(Study(space, replace(settings, deterministic=True)), 5)
+
+
+@pytest.mark.parametrize("replicates", [False, True])
+def test_replicates_before_a_space_is_exhausted_are_a_choice(replicates: bool) -> None:
+    settings = Settings(n_samples=20, n_initial=4, deterministic=False, replicates=replicates)
+    rng, study = np.random.default_rng(0), Study(Space({"n": Integer(0, 15)}), settings)
+    for _ in range(14):
+        x = study.ask()[0]
+        study.tell(x, float(abs(x["n"] - 10) + 3 * rng.standard_normal()))
+    told = [x["n"] for x in study.X]
+    assert (len(set(told)) < len(told)) == replicates

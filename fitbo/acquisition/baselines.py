@@ -29,7 +29,10 @@ from typing import Any
 import numpy as np
 
 from fitbo.acquisition.improvement import log_average, log_improvement, probability
-from fitbo.acquisition.information import Acquisition, InformationGain, average
+from fitbo.acquisition.information import Acquisition, InformationGain, PublishedGain, average
+from fitbo.acquisition.joint import JointGain
+from fitbo.acquisition.marginal import MarginalGain
+from fitbo.acquisition.maxvalue import MaxValueGain
 from fitbo.acquisition.normal import truncation_gain
 from fitbo.acquisition.remaining import RemainingRegret
 from fitbo.checks import assign, finite, one_of
@@ -127,10 +130,12 @@ class LowerConfidenceBound:
 
 @dataclass(frozen=True, eq=False)
 class MaxValueEntropySearch(Acquisition):
-    """MES [1] for minimisation, each sample j with its own minimum eta_j (or one for all).
+    """MES [1] about eta, each sample j with its own eta_j (or one for all), and a Gaussian f.
 
-    To learn that the minimum is eta is to learn that y > eta. A Gaussian truncated to (eta, inf)
-    keeps the mass Phi(gamma) and has entropy log(sqrt(2 pi e) s Phi) - gamma phi/(2 Phi), so that
+    Eta is a bound of the model's warp and not the minimum (``maxvalue`` is about that); it needs no
+    draws of the process. To learn that the minimum is eta is to learn that y > eta. A Gaussian
+    truncated to (eta, inf) keeps the mass Phi(gamma) and has entropy
+    log(sqrt(2 pi e) s Phi) - gamma phi/(2 Phi), so that
 
         a(gamma) = gamma lambda/2 - log Phi,         lambda = phi(gamma)/Phi(gamma),
         a'(gamma) = -lambda (1 + gamma (gamma + lambda))/2,
@@ -187,12 +192,15 @@ ACQUISITIONS: Shelf[Callable[..., Acquisition]] = Shelf(
     "fitbo.acquisitions",
     {
         "fitbo": InformationGain,
-        "fitbo-paper": InformationGain,
+        "fitbo-paper": PublishedGain,
         "ei": ExpectedImprovement,
         "logei": LogExpectedImprovement,
         "pi": ProbabilityOfImprovement,
         "lcb": LowerConfidenceBound,
-        "mes": MaxValueEntropySearch,
+        "mes": MaxValueGain,
+        "mes-eta": MaxValueEntropySearch,
+        "mes-marginal": MarginalGain,
+        "jes": JointGain,
         "remaining": RemainingRegret,
         "thompson": Thompson,
         "random": Random,

@@ -38,6 +38,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Protocol
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
@@ -82,6 +83,18 @@ class Success:
     def value_and_grad(self, U: Array) -> tuple[Array, Array]:
         """P (B,) and dP/du (B, dim)."""
         return self._evaluate(U, gradient=True)
+
+    def acceptable(self, U: Array) -> np.ndarray:
+        """What may be recommended, (B,): what is more likely than not to succeed."""
+        return self(U) > 0.5
+
+    def log_weight(self, U: Array, gradient: bool = False) -> tuple[Array, Array]:
+        """log G at U (B, dim), (B,), and its slope (B, dim), which is empty unless ``gradient``."""
+        if not gradient:
+            return np.log(self.weight(self(U))[0]), np.empty((len(U), 0))
+        p, dp = self.value_and_grad(U)
+        weight, by_p = self.weight(p)
+        return np.log(weight), (by_p / weight)[:, None] * dp
 
     def weight(self, p: Array) -> tuple[Array, Array]:
         """G at P = p (B,), and dG/dP (B,)."""
@@ -190,33 +203,47 @@ def _correlation(precisions: Array, step: Array) -> Array:
     return np.exp(-0.5 * precisions @ squared.T).reshape(-1, *step.shape[:2])
 
 
+class Chance(Protocol):
+    """The probability that an evaluation is of use, (B, dim) -> (B,), and the weight of that."""
+
+    def __call__(self, U: Array) -> Array: ...
+
+    def log_weight(self, U: Array, gradient: bool = False) -> tuple[Array, Array]:
+        """The logarithm of the weight (B,), and its slope (B, dim) if ``gradient``."""
+        ...
+
+    def acceptable(self, U: Array) -> np.ndarray:
+        """What may be recommended, (B,)."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """A worth, weighted by G of the probability of success.
+    """A worth, weighted by the chance that the evaluation is of use: for ``Success``, G.
 
     ``reference`` is the worth of learning nothing; None if the worth is a logarithm.
     """
 
     worth: Differentiable
-    success: Success
+    success: Chance
     reference: float | None = 0.0
 
     def __call__(self, U: Array) -> Array:
         value = self.worth(U)
-        weight, _ = self.success.weight(self.success(U))
+        log_weight, _ = self.success.log_weight(U)
         if self.reference is None:
-            return value + np.log(weight)
-        gain = value - self.reference
+            return value + log_weight
+        gain, weight = value - self.reference, np.exp(log_weight)
         return self.reference + gain * np.where(gain > 0, weight, 2 - weight)
 
     def value_and_grad(self, U: Array) -> tuple[Array, Array]:
         """(B,) and (B, dim)."""
         value, slope = self.worth.value_and_grad(U)
-        p, dp = self.success.value_and_grad(U)
-        weight, by_p = self.success.weight(p)
-        dweight = by_p[:, None] * dp
+        log_weight, dlog = self.success.log_weight(U, gradient=True)
         if self.reference is None:
-            return value + np.log(weight), slope + dweight / weight[:, None]
+            return value + log_weight, slope + dlog
+        weight = np.exp(log_weight)
+        dweight = weight[:, None] * dlog
         gain = value - self.reference
         factor = np.where(gain > 0, weight, 2 - weight)
         return self.reference + gain * factor, slope * factor[:, None] + abs(gain)[
@@ -224,8 +251,8 @@ class Weighted:
         ] * dweight
 
 
-def reference_of(acquisition: str, best: float) -> float | None:
+def reference_of(acquisition: str, best: float, moments: int = 2) -> float | None:
     """The value of an acquisition function where nothing is learnt; see the head of this module."""
-    if acquisition in ("logei", "remaining"):  # logarithms
+    if acquisition == "logei" or (acquisition == "remaining" and moments <= 2):  # logarithms
         return None
     return -best if acquisition in ("lcb", "thompson") else 0.0

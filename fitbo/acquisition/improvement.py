@@ -83,7 +83,7 @@ def probability(mean: Array, var: Array, best: float, floor: Array | None = None
 
 
 def parabola(
-    mean: Array, var: Array, best: float, floor: Array
+    mean: Array, var: Array, best: float | Array, floor: Array
 ) -> tuple[Array, Array, Array, Array]:
     """a, m^2, v and c^2 from the moments of f."""
     a = np.maximum(mean - floor, LEAST_GAP)  # positive but for rounding, if eta is far below

@@ -126,6 +126,11 @@ class InformationGain:
         return a.reshape(*a.shape[:-1], -1, self.per_theta)
 
 
+@dataclass(frozen=True)
+class PublishedGain(InformationGain):
+    """FITBO as published [1]: what y tells about theta and eta together."""
+
+
 def _conditional(mixture: Mixture) -> Array:
     """E H[y | theta, eta]."""
     return 0.5 * (LOG_2PI + 1 + average(mixture, np.log(mixture.variances)))

@@ -26,7 +26,9 @@ bounds the information from below, and each further moment tightens the bound:
       H = k + log Gamma(k) + (1 - k) digamma(k) + log(E R / k).
 
   Of shape at most one: where f* is known better than exponentially, a larger k would pay for
-  regret that stays as it is. With k <= 1 less regret is never worse, and k = 1 is the first rung.
+  regret that stays as it is. With k <= 1 less regret is never worse, and k = 1 is the first rung;
+- m > 2 moments E P_i(u), P_i Legendre's polynomials on [0, max D], u = 2 R/max D - 1: the law
+  q = exp(-(1 + sum_i a_i P_i(u))) of ``fitbo.maxent``, whose entropy falls as m grows.
 
 Given a sample, f(x) cannot lie below f*, so g is truncated to |g| >= c*, of probability Z:
 
@@ -35,8 +37,11 @@ Given a sample, f(x) cannot lie below f*, so g is truncated to |g| >= c*, of pro
 a smooth integral over a bounded interval, cut where N vanishes, by Gauss-Legendre nodes in t,
 |g| = c_0 + (c_1 - c_0) t^2, which meet the logarithm at R = 0. The slopes follow from
 dN/dm = N (g - m)/v and dN/dv = N ((g - m)^2/v - 1)/(2 v), and from the envelope theorem:
-dH/d(moment) is the multiplier of the maximum-entropy law, k/E R for R and 1 - k for log R. What is
-returned is the logarithm of the gain over an evaluation that improves nothing.
+dH/d(moment) is the multiplier of the maximum-entropy law, k/E R for R, 1 - k for log R and a_i for
+P_i. What is returned is the gain over an evaluation that improves nothing: its logarithm with up to
+two moments, and itself with more, where it may be negative: what lowers the regret may spread its
+law. With one moment it is log EI, of f as it is: E R needs no truncated law, for the average over
+f* of the law of f given f* is that of f.
 
 [1] Cheng, Chang, Malkomes, Variational entropy search for adjusting expected improvement,
     arXiv 2501.18756 (2025), has the first two rungs.
@@ -44,20 +49,26 @@ returned is the logarithm of the gain over an evaluation that improves nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.polynomial import legendre
 from scipy.special import gammaln, ndtr, polygamma, psi
 
 from fitbo.acquisition.improvement import by_moments, log_average, log_improvement, parabola
 from fitbo.acquisition.information import Acquisition, average
-from fitbo.checks import assign, finite
-from fitbo.entropy.protocol import Gradient
-from fitbo.mixture import LOG_2PI, Array, Mixture
+from fitbo.acquisition.normal import phi
+from fitbo.checks import assign, finite, whole
+from fitbo.entropy.protocol import NEGLIGIBLE_WEIGHT, Gradient
+from fitbo.maxent import Basis, solve
+from fitbo.mixture import Array, Mixture
+from fitbo.surrogate.gp import blocks
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(20)
 NODES, WEIGHTS = 0.5 * (NODES + 1), 0.5 * WEIGHTS
-Gradients = tuple[Array, Array]
+Lost = Callable[[Array, Array], Array]
 
 FAINT = 1e-7  # relative fall of E R, below which differences are taken to first order
 LEAST = 1e-9  # of D against best - eta: a path may pass exactly through the lowest value
@@ -66,21 +77,37 @@ LEAST_SPREAD = 1e-10  # of log E R - E log R, zero where R is the same in every 
 LEAST_GAIN = 1e-200
 CUT = 8.0  # standard deviations from the mean of g, beyond which nothing is integrated
 NEWTON = 5
+CACHED = 1 << 14  # values held at once: arrays that stay in cache
+MOST_MOMENTS = 30  # moments
+LEAST_REGRET = 1e-300
+# Faint, and enough for the moments of laws that are atoms: a law of few of them has no entropy.
+SOLVER: Any = {"jitter": 1e-12, "ridge": 1e-6, "tol": 1e-10, "gap": 1e-12, "max_iterations": 100}
+
+
+class Falls(NamedTuple):
+    """By how much k expectations fall below those of D, and the slopes, (k, ..., M) each."""
+
+    value: Array
+    mean: Array
+    variance: Array
 
 
 @dataclass(frozen=True, eq=False)
 class RemainingRegret(Acquisition):
-    """-H of the gamma law with the moments E R and E log R of the regret that remains.
+    """-H of the law of largest entropy with so many moments of the regret that remains.
 
-    floor (M,): eta, the components being parabolas; minimum (M,): f* of each sample.
+    floor (M,): eta, the components being parabolas; minimum (M,): f* of each sample; moments: 1 is
+    expected improvement, 2 are those of the gamma law, more are polynomials (see this module).
     """
 
     best: float
     floor: Array
     minimum: Array
+    moments: int = 2
 
     def __post_init__(self) -> None:
         finite("best", self.best)
+        check_moments(self.moments)
         for name in ("floor", "minimum"):
             finite(name, getattr(self, name))
         eta, gap = self.floor, np.maximum(self.best - self.floor, LEAST)
@@ -89,7 +116,39 @@ class RemainingRegret(Acquisition):
         assign(self, floor=np.asarray(eta), minimum=np.maximum(minimum, eta))
 
     def value_and_grad(self, mixture: Mixture) -> Gradient:
-        D, (r, log_r), (r_m, log_r_m), (r_v, log_r_v) = self._moments(mixture)
+        if self.moments == 1:
+            return self._far(mixture, np.ones(mixture.n_components))
+        return self._gamma(mixture) if self.moments == 2 else self._polynomial(mixture)
+
+    def _polynomial(self, mixture: Mixture) -> Gradient:
+        """The entropy before less the one after, both of Legendre moments on [0, max D]."""
+        w, D = mixture.weights, self.best - self.minimum
+        felt = (w > NEGLIGIBLE_WEIGHT).reshape(-1, w.shape[-1]).any(0)
+        top = float(D[felt].max()) if felt.any() else 1.0
+        basis = Basis("legendre", self.moments)
+
+        def polynomials(R: Array) -> Array:
+            u = np.clip(2 * R / top - 1, -1.0, 1.0)
+            return np.asarray(np.moveaxis(legendre.legvander(u, self.moments), -1, 0))
+
+        falls = self._falls(mixture, lambda R, at: polynomials(at) - polynomials(R))
+        start = np.einsum("...m,km->...k", w, polynomials(D))
+        fall = np.einsum("...m,k...m->...k", w, falls.value)
+        before = solve(start, basis, **SOLVER)
+        after = solve(start - fall, basis, start=before.multipliers, **SOLVER)
+        # Where the moments hardly fall, the difference of entropies is that of its first order.
+        faint = abs(fall).max(-1) < FAINT
+        gain = np.where(faint, np.vecdot(before.multipliers, fall), before.dual - after.dual)
+        price = np.where(faint[..., None], before.multipliers, after.multipliers)
+        slopes = (np.einsum("...k,k...m->...m", price, a) for a in falls[1:])
+        by_mean, by_variance = (w * slope for slope in slopes)
+        return gain, by_mean, by_variance
+
+    def _gamma(self, mixture: Mixture) -> Gradient:
+        """The logarithm of the gain by the moments of R and log R."""
+        D = np.broadcast_to(self.best - self.minimum, mixture.means.shape)
+        falls = self._falls(mixture, lambda R, at: np.stack([at - R, np.log(at) - np.log(R)]))
+        (r, log_r), (r_m, log_r_m), (r_v, log_r_v) = falls
         w = mixture.weights
         start, start_log = average(mixture, D), average(mixture, np.log(D))
         fall, fall_log = average(mixture, r), average(mixture, log_r)
@@ -122,36 +181,52 @@ class RemainingRegret(Acquisition):
         share, value = log_average(mixture.weights * price, log_value)
         return value, share * by_mean, share * by_variance
 
-    def _moments(self, mixture: Mixture) -> tuple[Array, Gradients, Gradients, Gradients]:
-        """D, the expected falls of R and log R of each component, and the slopes of these."""
-        mean, var = mixture.means, mixture.variances
-        a, m2, v, c2 = parabola(mean, var, self.best, self.floor)
-        m, s, c = np.sqrt(m2), np.sqrt(v), np.sqrt(c2)
+    def _falls(self, mixture: Mixture, lost: Lost) -> Falls:
+        """The expected phi(D) - phi(R) of each component; ``lost(R, D)`` gives k of them."""
+        a, m2, v, c2 = parabola(mixture.means, mixture.variances, self.best, self.floor)
+        m, c = np.sqrt(m2), np.sqrt(c2)
         low = np.broadcast_to(np.sqrt(2 * (self.minimum - self.floor)), c.shape)
-        D = 0.5 * (c2 - low * low)
-        # The density's middle, or, beyond it, where the tail that reaches below c is thickest.
-        tail = np.minimum(m - CUT * s, c - CUT * CUT * s / np.maximum((m - c) / s, CUT))
-        start = np.clip(tail, low, c)
-        width = np.clip(m + CUT * s, start, c) - start
-        rise = (start - low)[..., None] + width[..., None] * (NODES * NODES)  # |g| - c*
-        g = low[..., None] + rise
-        R = 0.5 * rise * (g + low[..., None])  # without cancellation
-        lost = np.stack([D[..., None] - R, np.log(D)[..., None] - np.log(R)])
-        lost *= (2 * width / s)[..., None] * (NODES * WEIGHTS)
-        above, below = ((sign * g - m[..., None]) / s[..., None] for sign in (1, -1))
-        pa, pb = (np.exp(-0.5 * (z * z + LOG_2PI)) for z in (above, below))
-        # int of the density, and of its derivatives in m and in v
-        missing = (lost * (pa + pb)).sum(-1)
-        by_m = (lost * (above * pa + below * pb)).sum(-1) / s
-        by_v = (lost * ((above * above - 1) * pa + (below * below - 1) * pb)).sum(-1) / (2 * v)
-        one, two = (low - m) / s, (-low - m) / s
-        Z = np.maximum(1 - (ndtr(one) - ndtr(two)), LEAST_MASS)
-        q1, q2 = (np.exp(-0.5 * (z * z + LOG_2PI)) for z in (one, two))
-        Z_m, Z_v = (q1 - q2) / s, (one * q1 - two * q2) / (2 * v)
-        value = missing / Z
-        slopes = [(by_m - value * Z_m) / Z, (by_v - value * Z_v) / Z]
-        by_mean, by_var = by_moments(a, m2, slopes[0] / (2 * m), slopes[1])
-        return D, (value[0], value[1]), (by_mean[0], by_mean[1]), (by_var[0], by_var[1])
+        flat, shape = [x.ravel() for x in (m, v, c, low)], m.shape
+        size = CACHED // (len(NODES) * self.moments)
+        parts = [_missing(lost, *(x[some] for x in flat)) for some in blocks(m.size, size)]
+        if not parts:
+            parts = [_missing(lost, *flat)]
+        value, by_m, by_v = (np.concatenate(p, -1) for p in zip(*parts, strict=True))
+        value, by_m, by_v = (x.reshape(len(x), *shape) for x in (value, by_m, by_v))
+        return Falls(value, *by_moments(a, m2, by_m / (2 * m), by_v))
+
+
+def check_moments(moments: object) -> None:
+    """An error unless it is a number of moments that the ladder has."""
+    whole("moments", moments, least=1)
+    if moments > MOST_MOMENTS:  # type: ignore[operator]
+        raise ValueError(f"moments must be at most {MOST_MOMENTS}, got {moments}")
+
+
+def _missing(lost: Lost, m: Array, v: Array, c: Array, low: Array) -> tuple[Array, Array, Array]:
+    """The expected phi(D) - phi(R) and its slopes in m and v, (C,) each -> (k, C) each."""
+    s, D = np.sqrt(v), 0.5 * (c - low) * (c + low)
+    # The density's middle, or, beyond it, where the tail that reaches below c is thickest.
+    tail = np.minimum(m - CUT * s, c - CUT * CUT * s / np.maximum((m - c) / s, CUT))
+    start = np.clip(tail, low, c)
+    width = np.clip(m + CUT * s, start, c) - start
+    rise = (start - low)[:, None] + width[:, None] * (NODES * NODES)  # |g| - c*
+    g = low[:, None] + rise
+    R = np.maximum(0.5 * rise * (g + low[:, None]), LEAST_REGRET)  # without cancellation
+    fall = lost(R, D[:, None])
+    fall *= (2 * width / s)[:, None] * (NODES * WEIGHTS)
+    above, below = ((sign * g - m[:, None]) / s[:, None] for sign in (1, -1))
+    pa, pb = phi(above), phi(below)
+    # int of the density, and of its derivatives in m and in v
+    missing = (fall * (pa + pb)).sum(-1)
+    by_m = (fall * (above * pa + below * pb)).sum(-1) / s
+    by_v = (fall * ((above * above - 1) * pa + (below * below - 1) * pb)).sum(-1) / (2 * v)
+    one, two = (low - m) / s, (-low - m) / s
+    Z = np.maximum(1 - (ndtr(one) - ndtr(two)), LEAST_MASS)
+    q1, q2 = phi(one), phi(two)
+    Z_m, Z_v = (q1 - q2) / s, (one * q1 - two * q2) / (2 * v)
+    value = missing / Z
+    return value, (by_m - value * Z_m) / Z, (by_v - value * Z_v) / Z
 
 
 def gamma_entropy(mean: Array, mean_log: Array) -> tuple[Array, Array]:

@@ -30,6 +30,7 @@ from fitbo.records.events import Point
 from fitbo.report import regret
 from fitbo.runs import standing
 from fitbo.screen import digits, measured, resolved, short
+from fitbo.space.outcomes import hold, outcome_constraints
 from fitbo.study import OPTIMA, SIGNS
 
 
@@ -93,7 +94,7 @@ class Glance:
     """A journal as it grows: how many outcomes it holds and the best of them so far."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.read = path, 0
+        self.path, self.read, self.constraints = path, 0, outcome_constraints(())
         self.count, self.best, self.minimum, self.sign = 0, math.inf, math.nan, 1.0
 
     def __str__(self) -> str:
@@ -124,9 +125,13 @@ class Glance:
                     self.sign = SIGNS[direction]
                     minimum = problem.get(OPTIMA[direction])
                     self.minimum = math.nan if minimum is None else minimum
+                    texts = problem.get("outcome_constraints", ())
+                    self.constraints = outcome_constraints(texts)
                 elif row["event"] in ("told", "failed"):
                     self.count += 1
                     value = row.get("f", row.get("value"))
+                    if not hold(self.constraints, row.get("constraints") or {}):
+                        continue
                     self.best = min(self.best, math.inf if value is None else self.sign * value)
             except (ValueError, KeyError, TypeError, AttributeError):
                 continue
@@ -246,19 +251,29 @@ def print_status(console: Console, campaign: Campaign, summary: standing.Summary
     """Where one study stands: the best, the minimum, what matters, what is pending."""
     failed = f", {summary.failed} failed" if summary.failed else ""
     pending = f", {len(summary.pending)} pending" if summary.pending else ""
-    done = summary.told + summary.failed
+    done = summary.told + summary.failed - summary.given
+    pending += f", beside {summary.given} given" if summary.given else ""
     say(console, f"{campaign.name}: {done} of {campaign.budget} evaluations{failed}{pending}")
     facts: dict[str, str] = {}
     if summary.best is not None:
         facts["best observed"] = f"{summary.best.value:.6g} at {short(summary.best.point)}"
+    elif summary.feasible == 0 and summary.told:
+        facts["best observed"] = "none: the outcome constraints hold at no point yet"
+    if summary.feasible is not None:
+        facts["feasible"] = f"{summary.feasible} of {summary.told} values"
     if (found := summary.recommended) is not None:
         facts["recommended"] = short(found.point)
         facts["  predicted"] = measured(found.mean, found.deviation)
+        if found.feasible is not None:
+            facts["  feasible"] = f"with probability {found.feasible:.2g}"
     if summary.minimum is not None:
         spread = summary.minimum[2] - summary.minimum[0]
         low, middle, high = (resolved(q, spread) for q in summary.minimum)
         facts[OPTIMA[campaign.direction]] = f"{middle}, 90% in [{low}, {high}]"
+    if summary.remaining is not None and math.isfinite(summary.remaining):
         facts["still to gain"] = f"{summary.remaining:.2g} expected"
+    if summary.noise is not None:
+        facts["noise"] = str(summary.noise)
     if summary.importance is not None:
         facts["what matters"] = shares(summary.importance)
     _print_facts(console, facts)

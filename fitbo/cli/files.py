@@ -86,7 +86,9 @@ def _run_one(campaign: Campaign, options: Namespace, console: Console, errors: C
     assert notebook is not None  # noqa: S101 (it was given no stop)
     summary = standing.summarise(notebook)
     print_status(console, campaign, summary)
-    if not options.no_report and summary.told:
+    if notebook.elsewhere:
+        say(console, f"{len(notebook.elsewhere)} of these with another run, which goes on")
+    elif not options.no_report and summary.told:
         _report(console, [campaign.directory], None, "own", _minima(campaign))
     failures = campaign.max_failures is not None and summary.failed >= campaign.max_failures
     return FAILED if failures or not summary.told else OK

@@ -20,6 +20,7 @@ from rich.markup import escape
 import fitbo
 from fitbo.cli import files, study
 from fitbo.cli.files import INTERRUPTED, WRONG
+from fitbo.records.table import EXTRA
 
 UNREAD = 128 + 13  # as of a program that SIGPIPE ends
 Command = Callable[[argparse.Namespace, Console, Console], int]
@@ -126,15 +127,33 @@ def parser() -> argparse.ArgumentParser:
     )
     which.add_argument("--id", type=int, help="its number from ask; a value it has is corrected")
     what = tell.add_mutually_exclusive_group(required=True)
-    what.add_argument("--value", help="its value")
+    several = "its value, or several that were measured there: their mean and standard error count"
+    what.add_argument("--value", nargs="+", help=several)
     why = "why it has no value"
     what.add_argument("--failed", nargs="?", const="failed", metavar="REASON", help=why)
     what.add_argument("--forget", action="store_true", help="withdraw it, or what was told of it")
+    tell.add_argument("--std", help="the standard deviation of the value, if that is known")
+    tell.add_argument(
+        "--constraints",
+        nargs="+",
+        action="extend",
+        metavar="NAME=VALUE",
+        help="what outcome constraints are about: --constraints temperature=81.2",
+    )
     # By default -1e-3 is taken for an option, and only -0.001 for a number.
     tell._negative_number_matcher = re.compile(r"-(\d|\.\d|inf|nan)")
 
     take_in = add_for_study("import", study.take_in, "tell a study what a CSV file holds")
     take_in.add_argument("table", type=Path, metavar="DATA.csv", help="columns: parameters, value")
+    take_in.add_argument(
+        "--extra",
+        choices=EXTRA,
+        default="refuse",
+        help="what becomes of columns of other names: an error (refuse), nothing (ignore), or "
+        "texts that exports have again (keep)",
+    )
+    spend = "count the lines as evaluations of the budget; else they cost nothing"
+    take_in.add_argument("--spend", action="store_true", help=spend)
 
     checks = "check files; evaluates nothing, but imports the module of a Python objective"
     validate = add("validate", files.validate, checks, parents=[override])

@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -17,17 +17,19 @@ from rich.console import Console
 
 from fitbo.cli.display import assignment, new_study, print_points, print_status, print_studies, say
 from fitbo.cli.files import FAILED, OK, results_of
-from fitbo.config.build import build_space
+from fitbo.config.build import build_space, build_study
 from fitbo.config.campaign import StudyConfig, load
+from fitbo.inference.ledger import averaged
 from fitbo.objectives.outcome import clip
 from fitbo.records import table
 from fitbo.records.archive import journal_at
-from fitbo.records.events import Entry, Point, entries_of
-from fitbo.records.journal import Busy, Running
-from fitbo.records.notebook import Notebook, open_notebook, read_notebook
+from fitbo.records.events import GIVEN, Entry, Point, entries_of
+from fitbo.records.journal import Busy
+from fitbo.records.notebook import Notebook, observation, open_notebook, read_notebook
 from fitbo.runs import standing
 from fitbo.screen import short
 from fitbo.space import Exhausted
+from fitbo.space.outcomes import hold, measured, names_of, outcome_constraints
 
 # Seconds to wait for another process; longest where a value that somebody measured is at stake.
 ATTEMPTS = 4  # at an answer while others write
@@ -54,7 +56,7 @@ def ask(options: Namespace, console: Console, errors: Console) -> int:
             else:
                 points, over = _suggested(notebook, options.n)
             asked = [notebook.ask("ask", x) for x in points]
-            begun = sum(entry.state != "forgotten" for entry in notebook.entries.values())
+            begun = notebook.begun()
             break
     if over is not None:
         say(errors, over)
@@ -69,8 +71,10 @@ def ask(options: Namespace, console: Console, errors: Console) -> int:
         print_points(console, {entry.id: entry.point for entry in asked})
         point = " ".join(assignment(name, value) for name, value in asked[0].point.items())
         command = f"fitbo tell {shlex.quote(options.study)}"
-        say(console, f"\nto tell: {command} --id {asked[0].id} --value Y")
-        say(console, f"     or: {command} --set {point} --value Y")
+        names = names_of(outcome_constraints(study.problem.outcome_constraints))
+        more = f" --constraints {' '.join(f'{name}=Y' for name in names)}" if names else ""
+        say(console, f"\nto tell: {command} --id {asked[0].id} --value Y{more}")
+        say(console, f"     or: {command} --set {point} --value Y{more}")
     return code
 
 
@@ -89,7 +93,7 @@ def tell(options: Namespace, console: Console, errors: Console) -> int:
     """``fitbo tell``."""
     study = _one(options.study, "tell")
     # What can be wrong is found before a journal is made.
-    value = None if options.value is None else table.parse_value(options.value)
+    found = _observation(study, options)
     space = build_space(study.problem)
     point = None if options.set is None else table.parse_point(space, _assignments(options.set))
     if not study.journal.exists() and point is None:
@@ -113,13 +117,13 @@ def tell(options: Namespace, console: Console, errors: Console) -> int:
             hint = f"; to withdraw what was told of it, --id {before[-1]}" if before else ""
             raise ValueError(f"--forget must be of a point that is pending, and this is not{hint}")
         reason = clip(options.failed) or "failed" if options.failed is not None else None
-        note = _record(notebook, entry, value, reason)
+        note = _record(notebook, entry, found, reason)
         pending = len(notebook.pending())
     if entry.id not in known:
         note = ", a point that was not asked for"
         if before:
             note = f", once more at the point of {before[-1]} (--id {before[-1]} corrects that)"
-    what = "forgotten" if options.forget else "failed" if value is None else f"{value:g}"
+    what = "forgotten" if options.forget else "failed" if found is None else _shown(found)
     say(console, f"{entry.id}: {what}{note}; {pending} pending")
     return OK
 
@@ -131,24 +135,58 @@ def _meant(notebook: Notebook, point: Point) -> Entry:
     return alike[0] if entry not in alike and len(alike) == 1 else entry
 
 
-def _record(notebook: Notebook, entry: Entry, value: float | None, reason: str | None) -> str:
+def _observation(study: StudyConfig, options: Namespace) -> dict[str, Any] | None:
+    """What ``--value``, ``--std`` and ``--constraints`` say; None without a value."""
+    if options.value is None:
+        for name in ("std", "constraints"):
+            if getattr(options, name) is not None:
+                raise ValueError(f"--{name} must be left out beside --failed and --forget")
+        return None
+    texts = _assignments(options.constraints or [], "--constraints")
+    constraints = build_study(study).constraints
+    named = {name: table.parse_measured(name, text) for name, text in texts.items()}
+    found: dict[str, Any] = {"constraints": measured(constraints, named) or None}
+    values = [table.parse_value(text) for text in options.value]
+    found["value"], found["std"] = averaged(values, study.method.noise_std)
+    if len(values) > 1:
+        found["values"] = values
+    if options.std is not None:
+        if len(values) > 1:
+            raise ValueError("--std must be left out beside several values: they state their own")
+        found["std"] = table.parse_std(options.std)
+    if found["std"] is not None and study.method.deterministic is True:
+        raise ValueError("the method is deterministic: give one value, without --std")
+    return found
+
+
+def _shown(found: Mapping[str, Any]) -> str:
+    std = found.get("std")
+    return f"{found['value']:g}" if std is None else f"{found['value']:g} ± {std:.2g}"
+
+
+def _record(
+    notebook: Notebook, entry: Entry, found: dict[str, Any] | None, reason: str | None
+) -> str:
     """Write the outcome at a point, neither for forgotten; what there is to say of what it was."""
-    forgotten = value is None and reason is None
+    forgotten = found is None and reason is None
     if entry.state in ("told", "failed"):
-        if (value, reason) == (entry.value, entry.reason):
+        keys = ("value", "std", "constraints")
+        now = {} if found is None else observation(**{key: found[key] for key in keys})
+        same = all(now.get(key) == getattr(entry, key) for key in keys)
+        if same and reason == entry.reason:
             return ", as it was"
         if forgotten:
             notebook.forget(entry)
         else:
-            notebook.correct(entry, value, reason, source="tell")
+            notebook.correct(entry, reason=reason, source="tell", **(found or {"value": None}))
         was = f"{entry.value:g}" if entry.value is not None else f"failed, {entry.reason}"
         return f", corrected: was {was.removesuffix(', failed')}"
     if forgotten and entry.state == "forgotten":
         return ", as it was"
     if forgotten:
         notebook.forget(entry)
-    elif value is not None:
-        notebook.told(entry, value, source="tell")
+    elif found is not None:
+        notebook.told(entry, **found, source="tell")
     else:
         notebook.failed(entry, str(reason), source="tell")
     return "" if entry.state == "pending" else ", corrected: was forgotten"
@@ -184,17 +222,19 @@ def _line(study: StudyConfig) -> dict[str, Any]:
     except ValueError:  # not begun
         rows = []
     entries = entries_of(rows).values()
-    values = [entry.value for entry in entries if entry.value is not None]
+    told = [entry for entry in entries if entry.value is not None]
+    constraints = outcome_constraints(study.problem.outcome_constraints)
+    values = [entry.value for entry in told if hold(constraints, entry.constraints or {})]
     best = min if study.problem.direction == "minimize" else max
     last = rows[-1] if rows else {}
     return {
         "problem": study.problem.label,
         "method": study.method.label,
         "seed": study.seed,
-        "told": len(values),
+        "told": len(told),
         "failed": sum(entry.state == "failed" for entry in entries),
         "pending": sum(entry.state == "pending" for entry in entries),
-        "best": best(values, default=None),
+        "best": best(values, default=None),  # type: ignore[type-var]
         "stopped": last.get("reason") if last.get("event") == "stopped" else None,
     }
 
@@ -202,9 +242,10 @@ def _line(study: StudyConfig) -> dict[str, Any]:
 def take_in(options: Namespace, console: Console, errors: Console) -> int:
     """``fitbo import``."""
     study = _one(options.study, "import")
-    lines = table.read_table(options.table, build_space(study.problem))
+    lines = table.read_table(options.table, build_study(study), options.extra)
+    source = table.IMPORTED if options.spend else GIVEN
     with _opened(study, "import", options, errors) as notebook:
-        new, old = table.take_in(notebook, lines)
+        new, old = table.take_in(notebook, lines, source)
     known = f"; {old} were there already" if old else ""
     say(console, f"{new} imported{known}")
     return OK
@@ -257,10 +298,9 @@ def _opened(
                 say(errors, new_study(study))
             yield notebook
     except Busy as error:
-        still = "" if isinstance(error, Running) else f" still, after {patience:g} s"
         raise ValueError(
-            f"{error}{still}, and nothing was recorded: when it has ended, give the command again, "
-            f"{options.again}"
+            f"{error} still, after {patience:g} s, and nothing was recorded: when it has ended, "
+            f"give the command again, {options.again}"
         ) from None
 
 
@@ -273,25 +313,28 @@ def _plain(study: StudyConfig, summary: standing.Summary) -> dict[str, Any]:
         "budget": study.campaign.budget,
         "told": summary.told,
         "failed": summary.failed,
+        "given": summary.given,
         "pending": [{"id": e.id, "point": e.point} for e in summary.pending],
         "best": best and {"id": best.id, "point": best.point, "value": best.value},
-        "recommended": found and asdict(found),
+        "recommended": found and found.described(),
+        "feasible": summary.feasible,
         "minimum": summary.minimum,
         "remaining": summary.remaining,
         "stopped": summary.stopped,
+        "noise": summary.noise and asdict(summary.noise),
         "importance": summary.importance
         and {name: found._asdict() for name, found in summary.importance.items()},
     }
 
 
-def _assignments(texts: list[str]) -> dict[str, str]:
+def _assignments(texts: list[str], option: str = "--set") -> dict[str, str]:
     """``alpha=0.1`` -> alpha, 0.1."""
     pairs: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
-            raise ValueError(f"--set must be NAME=VALUE, as in alpha=0.1, got {text!r}")
+            raise ValueError(f"{option} must be NAME=VALUE, as in alpha=0.1, got {text!r}")
         if name.strip() in pairs:
-            raise ValueError(f"--set must name {name.strip()} once, got it twice")
+            raise ValueError(f"{option} must name {name.strip()} once, got it twice")
         pairs[name.strip()] = value
     return pairs

@@ -23,8 +23,13 @@ from fitbo.study import Study
 
 def build_study(study: StudyConfig) -> Study:
     """The study itself, without any values."""
-    direction = study.problem.direction
-    return Study(build_space(study.problem), build_settings(study), direction=direction)
+    problem = study.problem
+    return Study(
+        build_space(problem),
+        build_settings(study),
+        direction=problem.direction,
+        outcome_constraints=problem.outcome_constraints,
+    )
 
 
 def build_space(problem: ProblemConfig) -> Space:
@@ -48,8 +53,8 @@ def _problem(name: str, dim: int, noise_std: float, options: tuple[Any, ...]) ->
 def build_settings(study: StudyConfig) -> Settings:
     """How the study chooses; what the file leaves out is the library's default."""
     method = study.method
-    same = ["acquisition", "rule", "resolution", "etas", "exploit", "beta"]
-    same += ["deterministic", "local"]
+    same = ["acquisition", "rule", "resolution", "etas", "exploit", "beta", "moments"]
+    same += ["deterministic", "noise_std", "replicates", "local"]
     chosen = method.sampler.given | {name: getattr(method, name) for name in same}
     if method.entropy is not None:
         chosen["entropy"] = method.entropy.build()
@@ -73,8 +78,10 @@ def build_objective(problem: ProblemConfig) -> Objective:
             f"or use fitbo ask and fitbo tell"
         )
     kind = CommandObjective if objective.python is None else PythonObjective
-    names = [f.name for f in fields(kind) if f.name not in ("base", "cwd")]
+    names = [f.name for f in fields(kind) if f.name not in ("base", "cwd", "names")]
     given: dict[str, Any] = {name: getattr(objective, name) for name in names}
+    if kind is PythonObjective:
+        given["names"] = tuple(problem.space or ())
     return kind(**given, base=Path(problem.base or "").resolve())
 
 
@@ -103,8 +110,7 @@ def check_objective(
         function = load_function(target, str(base))
         space = problem.space or {}
         always = [name for name, parameter in space.items() if "when" not in parameter.options]
-        for names in (list(space), always):  # a parameter that may be absent needs a default
-            check_signature(function, names, list(objective.kwargs), target)
+        check_signature(function, list(space), list(objective.kwargs), target, always)
     except ValueError as error:
         key, _, rest = str(error).partition(" ")
         raise ConfigError(rest, where, f"{path}objective.{key}") from None

@@ -105,6 +105,11 @@ class Campaign(BlackBox):
                 raise ValueError(f"{name} must be one where space is given, got {count}: {where}")
         if self.evaluations is not None:
             raise ValueError("evaluations must be left out of one study: it has executor")
+        if self.noise_std:
+            raise ValueError(
+                "noise_std must be left out of one study: it is added to test functions; a known "
+                "noise of the objective is method.noise_std"
+            )
 
     def _check_several(self) -> None:
         if self.problems is None:
@@ -240,7 +245,9 @@ class StudyConfig:
         """What the study is, as plain data for a journal's header."""
         keys = decode.encode(self.problem)
         if self.problem.black_box:
-            usual = {"direction": "minimize", "maximum": None}  # journals older than these keys
+            # Journals older than these keys.
+            usual: dict[str, Any] = {"direction": "minimize", "maximum": None}
+            usual["outcome_constraints"] = []
             stated = [k for k in BLACK_BOX if k not in usual or keys[k] != usual[k]]
             kept = {k: keys[k] for k in ("label", *stated)}
             if kept["objective"] is not None:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from fitbo import decode
 from fitbo.acquisition.baselines import ACQUISITIONS, needs
+from fitbo.acquisition.remaining import MOST_MOMENTS
 from fitbo.checks import assign
 from fitbo.decode import Choice, Key, Pattern, Range, Registry, check
 from fitbo.entropy import BACKENDS, Entropy
@@ -40,6 +41,7 @@ Text = Annotated[str, PRINTABLE]
 Seed = Annotated[int, RANGES["seed"]]
 Count = Annotated[int, Range(1, MOST)]
 NonNegative = Annotated[float, Range(0)]
+Level = Annotated[float, Range(1e-300, 1e300)]
 
 
 def check_owners(config: Any, owners: Mapping[str, str], this: str) -> None:
@@ -156,10 +158,15 @@ class MethodConfig:
     ] = None
     acquisition: Annotated[
         Annotated[str, Choice(ACQUISITIONS)] | None,
-        "what is maximised to choose a point; left out: remaining, or fitbo if an entropy is given",
+        "what is maximised to choose a point. About the minimum f*, of draws of the process: "
+        "remaining, the entropy of the regret that remains; mes, what a value tells about f* given "
+        "the hyperparameters; mes-marginal, the same with them integrated out; jes, about f* and "
+        "where it lies. About eta, the bound of the model: fitbo, fitbo-paper, mes-eta. Or ei, "
+        "logei, pi, lcb, thompson, random. Left out: remaining, or fitbo if an entropy is given",
     ] = None
     entropy: Annotated[
-        EntropyConfig | None, "for fitbo: how the mixture's entropy is computed; left out: memel"
+        EntropyConfig | None,
+        "for fitbo and mes-marginal: how the mixture's entropy is computed; left out: memel",
     ] = None
     samples: Annotated[int, "M, hyperparameter samples behind each choice", Range(1, 100_000)] = 200
     surrogate: Annotated[Surrogate, "the model of the objective"] = field(default_factory=Surrogate)
@@ -189,10 +196,25 @@ class MethodConfig:
         NonNegative | None,
         "for lcb: the weight of the variance, mean - sqrt(beta) std; left out: 4",
     ] = None
+    moments: Annotated[
+        Annotated[int, Range(1, MOST_MOMENTS)] | None,
+        "for remaining: moments of the regret that remains: 1 is expected improvement, 2 the gamma "
+        "law's, more are of polynomials; left out: 2",
+    ] = None
     deterministic: Annotated[
         bool | Literal["auto"] | None,
         "true: the objective has no noise; false: its noise is inferred; auto, or left out: one "
         "point is evaluated twice to see",
+    ] = None
+    noise_std: Annotated[
+        Level | None,
+        "the standard deviation of the objective's noise, in its units, if that is known; "
+        "left out: inferred",
+    ] = None
+    replicates: Annotated[
+        bool | None,
+        "true: with noise, points may be evaluated again where that is worth most; left out: only "
+        "once each point of a finite space has been",
     ] = None
     local: Annotated[
         Annotated[int, Range(0, MOST)] | None,
@@ -208,14 +230,19 @@ class MethodConfig:
         assign(self, acquisition=chosen)
         _ = ACQUISITIONS[chosen]  # a package that adds it may be broken
         owners = {"resolution": "acquisition fitbo", "beta": "acquisition lcb"}
+        owners["moments"] = "acquisition remaining"
         informed = needs(chosen, "entropy")
         if not informed:
-            owners["entropy"] = "acquisition fitbo"
+            owners["entropy"] = "acquisition fitbo or mes-marginal"
         check_owners(self, owners, f"acquisition {chosen}")
+        if self.deterministic is True and self.noise_std is not None:
+            raise ValueError("noise_std must be left out: the objective is deterministic")
         if informed:
             assign(self, entropy=self.entropy or EntropyConfig())
         if chosen == "lcb" and self.beta is None:
             assign(self, beta=4.0)
+        if chosen == "remaining" and self.moments is None:
+            assign(self, moments=2)
         if self.label is None:
             label = chosen.upper()
             assign(self, label=f"{label}-{self.entropy.title}" if self.entropy else label)

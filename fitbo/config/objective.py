@@ -98,7 +98,7 @@ class ObjectiveConfig:
     python: Annotated[
         Text | None,
         "package.module:function, or path.py:function from this file's directory; called with the "
-        "parameters",
+        "parameters by name, or with one mapping of them, as its signature says",
     ] = None
     kwargs: Annotated[dict[str, Any], "for python: further arguments by name"] = field(
         default_factory=dict

@@ -22,11 +22,15 @@ from fitbo.config.objective import ObjectiveConfig, Parameter
 from fitbo.decode import ConfigError, Key, Node, Pattern, Range, Registry, check
 from fitbo.objectives.command import PROVIDED, check_placeholders
 from fitbo.space import Space
+from fitbo.space.outcomes import OutcomeConstraint
 from fitbo.study import OPTIMA
 
 NAME = Pattern(r"[A-Za-z_][A-Za-z0-9_]{0,59}", "letters, digits and _, a digit not first")
 # What a study is, wherever it runs.
-BLACK_BOX = ("objective", "space", "constraints", "direction", "minimum", "maximum")
+BLACK_BOX = (
+    *("objective", "space", "constraints", "outcome_constraints"),
+    *("direction", "minimum", "maximum"),
+)
 OWNERS = dict.fromkeys((*BLACK_BOX, "base"), "a black box")
 OWNERS |= dict.fromkeys(("dim", "noise_std"), "a test function")
 Dim = Annotated[int, Range(1, 1000)]
@@ -40,6 +44,11 @@ class BlackBox:
     space: Annotated[dict[str, Parameter] | None, "the parameters by name"] = None
     constraints: Annotated[
         tuple[str, ...], 'what points must satisfy: ["x + y <= 1"], in parameters and arithmetic'
+    ] = ()
+    outcome_constraints: Annotated[
+        tuple[str, ...],
+        'what evaluations must come to: ["temperature <= 80"], a name, <= or >=, and a number; '
+        "the objective returns the name's value beside its own",
     ] = ()
     direction: Annotated[
         Literal["minimize", "maximize"], "whether low values or high ones are sought"
@@ -159,6 +168,17 @@ class ProblemConfig(BlackBox):
             except ValueError as error:
                 text = str(error).removeprefix("constraint ")
                 raise ValueError(f"constraints[{i}] {text}") from None
+        for i, text in enumerate(self.outcome_constraints):
+            try:
+                about = OutcomeConstraint(text).name
+            except ValueError as error:
+                message = str(error).removeprefix("outcome constraint ")
+                raise ValueError(f"outcome_constraints[{i}] {message}") from None
+            if about in space:
+                raise ValueError(
+                    f"outcome_constraints[{i}] must be about an outcome, got the parameter "
+                    f"{about!r}: put it under constraints, or call the outcome something else"
+                )
         if self.objective is not None and self.objective.command is not None:
             self._check_placeholders(self.objective, space)
 

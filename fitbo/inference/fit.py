@@ -62,6 +62,8 @@ class Model:
     scale: Standardiser
     surrogate: Parabola
     active: np.ndarray = field(default_factory=lambda: np.arange(0), kw_only=True)
+    feasible: np.ndarray | None = field(default=None, kw_only=True)  # (n,), and what is broken,
+    violation: Array | None = field(default=None, kw_only=True)  # (n,); None: no constraints
 
     def __post_init__(self) -> None:
         if not len(self.active):
@@ -74,8 +76,22 @@ class Model:
 
     @property
     def best(self) -> float:
-        """The lowest value, standardised."""
+        """The lowest value, standardised; with outcome constraints, of those that are feasible."""
+        if self.feasible is None or not self.feasible.any():
+            return self.lowest
+        return float(self.scale(self.y[self.feasible].min()))
+
+    @property
+    def lowest(self) -> float:
+        """The lowest value of all, standardised."""
         return float(self.scale(self.y.min()))
+
+    @property
+    def order(self) -> np.ndarray:
+        """The values from the best, (n,): first the feasible ones, then by what they break."""
+        if self.violation is None:
+            return np.argsort(self.y, kind="stable")
+        return np.lexsort((self.y, self.violation))
 
     @property
     def has_paths(self) -> bool:
@@ -114,58 +130,86 @@ def fit(
     ensemble: Ensemble | None,
     rng: np.random.Generator,
     last: Fit | None = None,
+    stds: Array | None = None,
 ) -> Fit:
-    """The posterior given X (n, d) in the cube and y (n,).
+    """The posterior given X (n, d) in the cube and y (n,), of standard deviations ``stds`` (n,).
 
     ``last`` is a fit to fewer of these values, and ``ensemble`` what its walkers were when they
     moved last; None: from nothing.
     """
     started = time.perf_counter()
     if last is None and ensemble is not None and ensemble.samples is not None:
-        last = _restored(X, y, settings, ensemble)
+        last = _restored(X, y, stds, settings, ensemble)
     if last is not None and isinstance(last.surrogate, Surrogate):
         size = len(last.active) + len(y) - last.n
         if len(y) - last.moved <= max(1.0, AGE * size):
-            found = _grown(X, y, last) if last.n < len(y) else last
+            found = _grown(X, y, stds, settings, last) if last.n < len(y) else last
             if found.survivors >= SURVIVORS:
                 return replace(found, seconds=time.perf_counter() - started)
-    return replace(_moved(X, y, settings, ensemble, rng), seconds=time.perf_counter() - started)
+    moved = _moved(X, y, stds, settings, ensemble, rng)
+    return replace(moved, seconds=time.perf_counter() - started)
 
 
-def _restored(X: Array, y: Array, settings: Settings, ensemble: Ensemble) -> Fit | None:
+def stated(scale: Standardiser, y: Array, stds: Array | None, settings: Settings) -> Array | None:
+    """The variances that values y (n,) state on the scale, (n,): their own, or the known level.
+
+    None if there is neither. stds (n,): their own standard deviations, NaN for none.
+    """
+    if stds is None or settings.deterministic is True:
+        if settings.noise_std is None:
+            return None
+        stds = np.full(len(y), np.nan)
+    usual = settings.noise_std or 0.0
+    return np.square(np.where(np.isnan(stds), usual, stds) * scale.slope(y))
+
+
+def _restored(
+    X: Array, y: Array, stds: Array | None, settings: Settings, ensemble: Ensemble
+) -> Fit | None:
     """The fit as it was when the walkers moved last, if the ensemble is of these data."""
     n, samples = ensemble.n, ensemble.samples
     if not 0 < n <= len(y) or samples is None or settings.surrogate != "batched":
         return None
-    scale, active, surrogate = _conditioned(X[:n], y[:n], samples, settings)
+    stds = None if stds is None else stds[:n]
+    scale, active, surrogate = _conditioned(X[:n], y[:n], stds, samples, settings)
     kept = Samples(samples, np.full(len(samples), np.nan), ensemble, ensemble.diagnostics)  # type: ignore[arg-type]
     return Fit(X[:n], y[:n], scale, surrogate, kept, moved=n, active=active)
 
 
 def _conditioned(
-    X: Array, y: Array, samples: Array, settings: Settings
+    X: Array, y: Array, stds: Array | None, samples: Array, settings: Settings
 ) -> tuple[Standardiser, np.ndarray, Parabola]:
     """Scale, values in the model, and the surrogate of all samples, given y at X."""
     active = chosen(X, y)
     scale = Standardiser.fit(y[active])
-    return scale, active, surrogate_of(X[active], scale(y[active]), samples, settings)
+    own = stated(scale, y[active], part(stds, active), settings)
+    return scale, active, surrogate_of(X[active], scale(y[active]), samples, settings, own)
 
 
-def _grown(X: Array, y: Array, last: Fit) -> Fit:
+def _grown(X: Array, y: Array, stds: Array | None, settings: Settings, last: Fit) -> Fit:
     """The last fit with the values that have come since."""
     active = np.concatenate([last.active, np.arange(last.n, len(y))])
-    surrogate = extended(last.surrogate, X[last.n :], last.scale(y[active]))  # type: ignore[arg-type]
+    own = stated(last.scale, y[active], part(stds, active), settings)
+    surrogate = extended(last.surrogate, X[last.n :], last.scale(y[active]), own)  # type: ignore[arg-type]
     return replace(last, X=X, y=y, surrogate=surrogate, active=active)
 
 
 def _moved(
-    X: Array, y: Array, settings: Settings, ensemble: Ensemble | None, rng: np.random.Generator
+    X: Array,
+    y: Array,
+    stds: Array | None,
+    settings: Settings,
+    ensemble: Ensemble | None,
+    rng: np.random.Generator,
 ) -> Fit:
     """The posterior by the sampler, started from the ensemble of the last move or from nothing."""
     active = chosen(X, y)
-    z = Standardiser.fit(y[active])(y[active])
+    scale = Standardiser.fit(y[active])
+    z, own = scale(y[active]), stated(scale, y[active], part(stds, active), settings)
     model = named_surrogate(settings.surrogate)
-    density = model.LogPosterior(X[active], z, settings.kernel_name, noise=settings.noise)
+    density = model.LogPosterior(
+        X[active], z, settings.kernel_name, noise=settings.noise, stated=own
+    )
     thetas = -(-settings.n_samples // settings.etas)
     thetas = min(thetas, max(FEWEST, ENTRIES // len(z) ** 2))
     walkers = max(WALKERS, thetas, WALKERS_PER_PARAMETER * density.n_parameters)
@@ -197,9 +241,14 @@ def _moved(
     noted = replace(
         samples.ensemble, n=len(y), samples=samples.log_theta, diagnostics=samples.diagnostics
     )
-    scale, active, surrogate = _conditioned(X, y, samples.log_theta, settings)
+    surrogate = surrogate_of(X[active], z, samples.log_theta, settings, own)
     samples = replace(samples, ensemble=noted)
     return Fit(X, y, scale, surrogate, samples, moved=len(y), active=active)
+
+
+def part(stds: Array | None, of: np.ndarray) -> Array | None:
+    """Those of these indices, if there are any at all."""
+    return None if stds is None else stds[of]
 
 
 def lost(log_weights: Array) -> bool:
@@ -215,8 +264,9 @@ def cold_start(
     prior = density._prior
     starts = np.concatenate([prior.location[None], known])
     if len(density.y) > ROUGH:
-        part = chosen(density.X, density.y, ROUGH)
-        rough = replace(density, X=density.X[part], y=density.y[part])
+        few = chosen(density.X, density.y, ROUGH)
+        own = part(density.stated, few)
+        rough = replace(density, X=density.X[few], y=density.y[few], stated=own)
         starts, _ = climb(rough.value_and_grad, starts, BOUND)
         modes, _ = climb(density.value_and_grad, starts[:2], BOUND, FINISH)
     else:
@@ -239,11 +289,13 @@ def chosen(X: Array, y: Array, most: int = MOST) -> np.ndarray:
     return np.sort(np.concatenate([near, even]))
 
 
-def surrogate_of(X: Array, z: Array, samples: Array, settings: Settings) -> Parabola:
-    """The settings' surrogate given z (n,) at X (n, d) and samples (T, P)."""
+def surrogate_of(
+    X: Array, z: Array, samples: Array, settings: Settings, stated: Array | None = None
+) -> Parabola:
+    """The settings' surrogate given z (n,) at X (n, d), what they state, and samples (T, P)."""
     model = named_surrogate(settings.surrogate)
     options = {"kernel": settings.kernel_name, "rule": settings.rule, "etas": settings.etas}
-    surrogate: Parabola = model.condition(X, z, samples, **options)
+    surrogate: Parabola = model.condition(X, z, samples, **options, stated=stated)
     return surrogate
 
 
@@ -254,10 +306,14 @@ def believing(fit: M, pending: Array, settings: Settings) -> M:
     """
     if not len(pending):
         return fit
-    believed = np.maximum(fit.surrogate.predict(pending).mean, fit.best)
+    believed = np.maximum(fit.surrogate.predict(pending).mean, fit.lowest)
     z = np.concatenate([fit.scale(fit.y[fit.active]), believed])
+    own = fit.surrogate.stated
+    if own is not None:
+        level = np.square((settings.noise_std or 0.0) / fit.scale.scale)
+        own = np.concatenate([own, np.full(len(pending), level)])
     if isinstance(fit, Fit) and not isinstance(fit.surrogate, Surrogate):
         X = np.concatenate([fit.X[fit.active], pending])
-        return replace(fit, surrogate=surrogate_of(X, z, fit.samples.log_theta, settings))
-    grown = extended(fit.surrogate, pending, z)  # type: ignore[arg-type]
+        return replace(fit, surrogate=surrogate_of(X, z, fit.samples.log_theta, settings, own))
+    grown = extended(fit.surrogate, pending, z, own)  # type: ignore[arg-type]
     return replace(fit, surrogate=replace(grown, weights=fit.surrogate.weights))

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from fitbo.acquisition.baselines import ExpectedImprovement
-from fitbo.inference.fit import BOUND, Model, surrogate_of
+from fitbo.inference.fit import BOUND, Model, part, stated, surrogate_of
 from fitbo.inference.region import DONE, Frame, Region, region_of
 from fitbo.inference.settings import Settings
 from fitbo.mixture import Array
@@ -33,10 +33,15 @@ RIDGE = 1e-6  # of the quadratic
 
 
 def neighbourhood(
-    X: Array, y: Array, settings: Settings, rng: np.random.Generator, size: float
+    X: Array,
+    y: Array,
+    settings: Settings,
+    rng: np.random.Generator,
+    size: float,
+    stds: Array | None = None,
 ) -> tuple[Model, Region]:
     """The model of the values next to the incumbent, and the trust region of that size."""
-    model, frame = local_fit(X, y, settings, rng)
+    model, frame = local_fit(X, y, settings, rng, stds)
     lengthscales: Array = model.surrogate.theta.lengthscales
     return model, region_of(frame, np.exp(np.log(lengthscales).mean(0)), size)
 
@@ -52,31 +57,41 @@ def promising(model: Model, region: Region, x: Array, y: Array) -> bool:
 
 
 def local_fit(
-    X: Array, y: Array, settings: Settings, rng: np.random.Generator
+    X: Array, y: Array, settings: Settings, rng: np.random.Generator, stds: Array | None = None
 ) -> tuple[Model, Frame]:
-    """The posterior given those of y (n,) at X (n, d) next to the incumbent, in the frame."""
+    """The posterior given those of y (n,) at X (n, d) next to the incumbent, in the frame.
+
+    stds (n,): what the values state, NaN for nothing.
+    """
     n, d = X.shape
     x = X[int(np.argmin(y))]
     m = min(n, BASE + PER_DIMENSION * d)
     metric, starts = np.eye(d), list[Array]()
     for iterations in (ROUGH, ITERATIONS):
         active = nearest(X, x, metric, m)
-        found = frames_about(x, X[active], y[active], settings, starts, iterations)
+        scale = Standardiser.fit(y[active])
+        own = stated(scale, y[active], part(stds, active), settings)
+        found = frames_about(x, X[active], scale(y[active]), own, settings, starts, iterations)
         _, frame, density, modes = max(found, key=lambda each: each[0])
         metric, starts = frame.M / np.exp(modes[0, :d])[:, None], [each[3] for each in found]
     thetas = draws(density, modes, rng)
-    surrogate = surrogate_of(density.X, density.y, thetas, settings)
-    return Model(density.X, y[active], Standardiser.fit(y[active]), surrogate), frame
+    surrogate = surrogate_of(density.X, density.y, thetas, settings, density.stated)
+    return Model(density.X, y[active], scale, surrogate), frame
 
 
 def frames_about(
-    x: Array, X: Array, y: Array, settings: Settings, starts: list[Array], iterations: int
+    x: Array,
+    X: Array,
+    z: Array,
+    stated: Array | None,
+    settings: Settings,
+    starts: list[Array],
+    iterations: int,
 ) -> list[tuple[float, Frame, LogPosterior, Array]]:
-    """Frames about x, straight and turned, with log p of y at X, the density and its mode (1, P).
+    """Frames about x, straight and turned, with log p of z at X, the density and its mode (1, P).
 
     ``starts`` are modes (1, P) in frames of before, the prior's if there are none.
     """
-    z = Standardiser.fit(y)(y)
     frames = [Frame.straight(x, X)]
     if x.size > 1 and len(X) > 2 * x.size:
         H = curvature(frames[0].inward(X), z)
@@ -84,7 +99,7 @@ def frames_about(
     found = []
     for i, frame in enumerate(frames):
         V = frame.inward(X)
-        density = LogPosterior(V, z, settings.kernel_name, noise=settings.noise)
+        density = LogPosterior(V, z, settings.kernel_name, noise=settings.noise, stated=stated)
         start = starts[i] if i < len(starts) else density._prior.location[None]
         modes, values = climb(density.value_and_grad, start, BOUND, iterations, ACCURACY)
         found.append((float(values[0]), frame, density, modes))

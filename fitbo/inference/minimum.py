@@ -34,10 +34,11 @@ STARTS, ROUNDS, TOLERANCE = 2, 30, 1e-7
 
 @dataclass(frozen=True, eq=False)
 class Minima:
-    """f* (P,) and x* (P, d) of paths, and their weights (P,) or None if equal."""
+    """f* (P,), x* (P, d) and g there (P,) of paths, and their weights (P,) or None if equal."""
 
     f: Array
     x: Array
+    g: Array
     weights: Array | None = None
 
 
@@ -70,7 +71,9 @@ def draw_minima(
     x, height = ascend(Counted(function, inside, by_row=True), U[at], ROUNDS, TOLERANCE)
     best = np.argmax(height.reshape(-1, STARTS), axis=1) + STARTS * np.arange(len(values))
     x = x[best] if region is None else region.outward(x[best])
-    return Minima(-height[best], x, surrogate.sample_weights)
+    place = x if region is None else region.frame.inward(x)
+    g, _ = paths.latent(place, np.arange(len(values)))
+    return Minima(-height[best], x, g, surrogate.sample_weights)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,23 +14,27 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fitbo.acquisition.baselines import LowerConfidenceBound, acquisition, needs
-from fitbo.acquisition.feasibility import Success, Weighted, reference_of
+from fitbo.acquisition.feasibility import Chance, Weighted, reference_of
 from fitbo.acquisition.information import Acquisition
 from fitbo.entropy.protocol import Gradient
 from fitbo.inference.fit import Model
 from fitbo.inference.minimum import draw_minima
+from fitbo.inference.outcomes import NOTHING, Feasible, rough_of
 from fitbo.inference.region import Framed, Region, Within
 from fitbo.inference.settings import Settings
 from fitbo.mixture import Array, Mixture
 from fitbo.search.mixed import Maximum, maximise
-from fitbo.space import Space
+from fitbo.space import Differentiable, Space
 from fitbo.surrogate import Parabola
+from fitbo.surrogate.conditioned import knowing
 
 T = TypeVar("T")
 
 SCREENING_SAMPLES = 50  # candidates are ranked by these, and the few that rank high then by all
 N_INCUMBENTS = 3
 MINIMA_CANDIDATES = 128
+PATHS = 4  # of each sample, where the law of f* given theta is needed
+SCREENING_NODES = 8  # of the quadratures of an acquisition about the minimum
 # Along three studies at n = 15, 50 and 95 the climb was over after 10 to 38 rounds; stopped after
 # 15 it lost a hundredth of the acquisition at worst. More starts or candidates gained as little.
 N_STARTS, MAX_ROUNDS = 5, 100
@@ -40,11 +44,15 @@ ACCURACY = 1e-6  # of a proposal, in each coordinate of the cube or the region
 
 @dataclass(frozen=True, eq=False)
 class Recommendation:
-    """The minimiser of the posterior mean of f, that mean, and its standard deviation."""
+    """The minimiser of the posterior mean of f, that mean, and its standard deviation.
+
+    With outcome constraints ``feasible`` is the probability that all hold there.
+    """
 
     x: Array
     mean: float
     deviation: float
+    feasible: float | None = None
 
 
 class Clock:
@@ -88,26 +96,36 @@ def propose(
     avoid: Array,
     rng: np.random.Generator,
     space: Space,
-    success: Success | None = None,
+    success: Chance | None = None,
     region: Region | None = None,
 ) -> tuple[Maximum, float]:
     """The point of largest acquisition value, none of ``avoid``, and the seconds spent in it.
 
-    ``success`` is the probability that an evaluation does not fail, if some have failed.
+    ``success`` is the probability that an evaluation does not fail, if some have failed, and that
+    the outcome constraints hold; while no point is known where they do, it alone decides. Without
+    paths, which GPy's surrogate does not have, ``mes`` is about eta.
     """
+    if fit.feasible is not None and not fit.feasible.any():
+        return most_feasible(fit, success, space, rng, avoid=avoid, tolerance=ACCURACY), 0.0
+    if settings.acquisition == "mes" and not fit.has_paths:
+        settings = replace(settings, acquisition="mes-eta")
     clock, minima, whole = Clock(), None, fit.surrogate
     if settings.acquisition == "remaining" and not fit.has_paths:
         settings = replace(settings, acquisition="logei")  # the first rung of the same ladder
+    searched = whole
     if needs(settings.acquisition, "minimum"):
         fit = replace(fit, surrogate=thinned(fit))
-        top = incumbents(fit) if region is None else region.frame.outward(incumbents(fit))
         whole = fit.surrogate
-        minima = draw_minima(whole, space, top, rng, region, MINIMA_CANDIDATES).f
+        searched, minima = with_minima(fit, settings.acquisition, rng, space, region)
 
     def worth_of(surrogate: Parabola) -> Worth:
         if minima is None or surrogate is whole:
-            return replace(worth(fit, surrogate, settings, rng, minima), clock=clock)
-        return worth(fit, surrogate, replace(settings, acquisition="logei"), rng)
+            at = searched if surrogate is whole else surrogate
+            return replace(worth(fit, at, settings, rng, minima), clock=clock)
+        screen = "logei" if settings.acquisition == "remaining" else "mes"
+        rough = replace(settings, acquisition=screen)
+        first = np.atleast_2d(minima)[0]
+        return worth(fit, surrogate, rough, rng, first, nodes=SCREENING_NODES)
 
     found = best_point(
         fit,
@@ -115,7 +133,7 @@ def propose(
         space,
         rng,
         success,
-        reference_of(settings.acquisition, fit.best),
+        reference_of(settings.acquisition, fit.best, settings.moments),
         # Thompson's sample is one of all: a part of them would draw another.
         screened=settings.acquisition != "thompson",
         avoid=avoid,
@@ -125,35 +143,64 @@ def propose(
     return found, clock.seconds
 
 
+def with_minima(
+    fit: Model, name: str, rng: np.random.Generator, space: Space, region: Region | None
+) -> tuple[Parabola, Array]:
+    """The surrogate that an acquisition about the minimum sees, and draws of f*, (M,) or (P, M)."""
+    top = incumbents(fit) if region is None else region.frame.outward(incumbents(fit))
+    n = PATHS if name == "mes-marginal" else 1
+    drawn = [
+        draw_minima(fit.surrogate, space, top, rng, region, MINIMA_CANDIDATES) for _ in range(n)
+    ]
+    if name == "jes":
+        x = drawn[0].x if region is None else region.frame.inward(drawn[0].x)
+        return knowing(fit.surrogate, x, drawn[0].g), drawn[0].f
+    return fit.surrogate, drawn[0].f if n == 1 else np.stack([each.f for each in drawn])
+
+
 def recommend(
-    fit: Model, rng: np.random.Generator, space: Space, success: Success | None = None
+    fit: Model, rng: np.random.Generator, space: Space, success: Chance | None = None
 ) -> Recommendation:
     """The minimiser over the space of the posterior mean of f, in y's units.
 
-    If evaluations have failed, only points that are more likely than not to succeed compete.
+    If evaluations have failed, only points that are more likely than not to succeed compete; with
+    outcome constraints, those that are ``acceptable``, or the most probable one if none is.
     """
     found = best_point(
         fit,
         lambda surrogate: Worth(surrogate, LowerConfidenceBound(beta=0)),
         space,
         rng,
-        allowed=None if success is None else lambda U: success(U) > 0.5,
+        allowed=None if success is None else success.acceptable,
         n_starts=3,
     )
+    feasible = None
+    if isinstance(success, Feasible):
+        if not success.acceptable(found.x[None])[0]:
+            found = most_feasible(fit, success, space, rng, n_starts=3)
+        feasible = float(success.probability(found.x[None])[0])
     mixture = fit.surrogate.predict(found.x[None])
     return Recommendation(
         x=found.x,
         mean=float(fit.scale.inverse(mixture.mean[0])),
         deviation=float(fit.scale.scale * mixture.variance[0] ** 0.5),
+        feasible=feasible,
     )
+
+
+def most_feasible(
+    fit: Model, success: Chance | None, space: Space, rng: np.random.Generator, **options: Any
+) -> Maximum:
+    """The point where an evaluation is most likely to be of use."""
+    return best_point(fit, lambda _: NOTHING, space, rng, success, None, **options)
 
 
 def best_point(
     fit: Model,
-    worth_of: Callable[[Parabola], Worth],
+    worth_of: Callable[[Parabola], Differentiable],
     space: Space,
     rng: np.random.Generator,
-    success: Success | None = None,
+    success: Chance | None = None,
     reference: float | None = 0.0,
     screened: bool = True,
     region: Region | None = None,
@@ -164,7 +211,7 @@ def best_point(
     Candidates may be screened by a part of the samples; ``options`` are those of ``maximise``.
     """
 
-    def weighted(surrogate: Parabola) -> Worth | Weighted:
+    def weighted(surrogate: Parabola, success: Chance | None = success) -> Any:
         plain: Any = worth_of(surrogate)
         if region is not None:
             plain = Framed(plain, region.frame)
@@ -173,7 +220,7 @@ def best_point(
     full = weighted(fit.surrogate)
     options = {"n_starts": N_STARTS, "max_rounds": MAX_ROUNDS} | options
     if screened:
-        options["screen"] = weighted(thinned(fit))
+        options["screen"] = weighted(thinned(fit), rough_of(success))
     if region is None:
         return maximise(full, space, rng, incumbents=incumbents(fit), **options)
     options = {k: Within(v, region) if k == "screen" else v for k, v in options.items()}
@@ -191,6 +238,7 @@ def worth(
     settings: Settings,
     rng: np.random.Generator,
     minima: Array | None = None,
+    **facts: Any,
 ) -> Worth:
     """The settings' acquisition function of the fit, by its surrogate or a part of it."""
     chosen = acquisition(
@@ -201,8 +249,11 @@ def worth(
         eta=surrogate.eta,
         floor=surrogate.floor,
         beta=settings.beta,
+        moments=settings.moments,
         minimum=minima,
+        noise=np.repeat(surrogate.noise_variance, surrogate.etas),
         rng=rng,
+        **facts,
     )
     blur = indistinct(fit, settings) if settings.acquisition == "fitbo" else 0.0
     return Worth(surrogate, chosen, blur, noise=settings.acquisition == "fitbo-paper")
@@ -216,7 +267,7 @@ def indistinct(fit: Model, settings: Settings) -> float:
     learnt about the minimum. So every sample is given the same noise, their mean, and details finer
     than ``resolution`` times the typical gap y_min - eta are blurred.
     """
-    gap = float(np.median(fit.best - fit.surrogate.eta))
+    gap = float(np.median(fit.lowest - fit.surrogate.eta))
     return float(fit.surrogate.noise_variance.mean()) + (settings.resolution * gap) ** 2
 
 
@@ -227,7 +278,7 @@ def thinned(fit: Model) -> Parabola:
 
 def incumbents(fit: Model) -> Array:
     """The few best points told, where a search looks more closely, (k, d)."""
-    return fit.X[np.argsort(fit.y, kind="stable")[:N_INCUMBENTS]]
+    return fit.X[fit.order[:N_INCUMBENTS]]
 
 
 def blurred(mixture: Mixture, variance: float) -> Mixture:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fitbo.acquisition import ACQUISITIONS
+from fitbo.acquisition.remaining import check_moments
 from fitbo.checks import assign, finite, one_of, whole
 from fitbo.entropy import Entropy, backend
 from fitbo.mixture import Array, Mixture
@@ -23,9 +24,11 @@ NO_NOISE = (-25.0, 0.5)  # prior of log noise variance: what the nugget would gi
 class Settings:
     """How a study chooses its points.
 
-    acquisition   a name from ``fitbo.acquisition.ACQUISITIONS``; ``fitbo-paper`` is FITBO as it was
-                  published, whatever ``etas``, ``exploit``, ``local``, ``rule``, ``resolution`` say
-    entropy       a backend's name, a backend, or a function of a mixture; for ``fitbo``
+    acquisition   a name from ``fitbo.acquisition.ACQUISITIONS``; ``auto``: ``remaining``, or
+                  ``fitbo`` if an entropy is given; ``fitbo-paper`` is FITBO as it was published,
+                  whatever ``etas``, ``exploit``, ``local``, ``rule`` and ``resolution`` say
+    entropy       a backend's name, a backend, or a function of a mixture; for ``fitbo``,
+                  ``fitbo-paper`` and ``mes-marginal``; ``auto``: ``memel``
     n_initial     points of the initial design; twice the number of parameters if None
     design        a name from ``fitbo.space.DESIGNS``
     n_samples     M, hyperparameter samples: pairs of theta and eta
@@ -39,18 +42,23 @@ class Settings:
     exploit       evaluations by expected improvement after each one that the acquisition function
                   chose: 3 for ``fitbo``, where 0 is the paper's pure exploration; 0 for the others
     beta          for ``lcb``: the square of the number of standard deviations below the mean
+    moments       for ``remaining``: moments of the regret, 1 is expected improvement, 2 the default
     thin          steps of the sampler between the ensembles kept, and after its burn-in
     min_burn_in   steps of the sampler before any is kept, if started from the last posterior
     max_burn_in   the most steps before any is kept
     deterministic  True: the function has no noise; False: its noise is inferred; ``auto``: one
                   point is evaluated twice to see (``fitbo.inference.exact``)
+    noise_std     its standard deviation, in y's units, if that is known; a value that states one of
+                  its own (``Study.tell``) has that instead
+    replicates    with noise, points may be told any number of times; else only once each point of a
+                  finite space has been, and if ``deterministic`` is False
     local         evaluations in a trust region about the incumbent after each in the whole space:
                   2 without noise; 0 with noise, where a region follows lucky values
     seed          of all random numbers: the same seed gives the same points
     """
 
-    acquisition: str = "remaining"
-    entropy: str | Entropy | Callable[[Mixture], Array] = "memel"
+    acquisition: str = AUTO
+    entropy: str | Entropy | Callable[[Mixture], Array] = AUTO
     n_initial: int | None = None
     design: str = "sobol"
     n_samples: int = 200
@@ -61,17 +69,23 @@ class Settings:
     resolution: float = 0.3
     exploit: int | None = None
     beta: float = 4.0
+    moments: int = 2
     thin: int = 4
     min_burn_in: int = 4
     max_burn_in: int = 500
     deterministic: bool | str = AUTO
+    noise_std: float | None = None
+    replicates: bool = False
     local: int | None = None
     seed: int = 0
 
     @property
     def noise(self) -> tuple[float, float] | None:
-        """Location and scale of the prior of log noise variance, on standardised y; None: usual."""
-        return NO_NOISE if self.deterministic is True else None
+        """Location and scale of the prior of log noise variance, on standardised y; None: usual.
+
+        A known level is stated by every value, and nothing is left to be inferred.
+        """
+        return NO_NOISE if self.deterministic is True or self.noise_std is not None else None
 
     @property
     def kernel_name(self) -> str:
@@ -79,6 +93,10 @@ class Settings:
         return self.kernel or DEFAULT_KERNELS[self.surrogate]
 
     def __post_init__(self) -> None:
+        if self.acquisition == AUTO:
+            assign(self, acquisition="remaining" if self.entropy == AUTO else "fitbo")
+        if self.entropy == AUTO:
+            assign(self, entropy="memel")
         if self.acquisition == "fitbo-paper":
             assign(self, **PAPER)
             if self.deterministic == AUTO:
@@ -99,6 +117,16 @@ class Settings:
             raise ValueError(
                 f"deterministic must be True, False or {AUTO!r}, got {self.deterministic!r}"
             )
+        if not isinstance(self.replicates, bool):
+            raise ValueError(f"replicates must be True or False, got {self.replicates!r}")
+        if self.noise_std is not None:
+            finite("noise_std", self.noise_std)
+            if self.deterministic is True or not self.noise_std > 0:
+                raise ValueError(
+                    f"noise_std must be positive, and left out if deterministic, got "
+                    f"{self.noise_std} and deterministic={self.deterministic}"
+                )
+            assign(self, deterministic=False)
         if self.local is None and self.deterministic != AUTO:
             assign(self, local=LOCAL if self.deterministic is True else 0)
         for name in ("exploit", "seed", *(["local"] if self.local is not None else [])):
@@ -110,3 +138,4 @@ class Settings:
             )
         for name in ("resolution", "beta"):
             finite(name, getattr(self, name), least=0)
+        check_moments(self.moments)

@@ -11,7 +11,8 @@ give what the best *single* evaluation gains on average, which is less,
     R = P(x) 1/M sum_j min( E_j[max(b - f(x), 0)],  b - eta_j )
 
 at the x that the search would choose. No sample gains more than its own bound allows, and P(x) is
-the probability that the evaluation succeeds (one if none has failed).
+the probability that the evaluation succeeds (one if none has failed), and that the outcome
+constraints hold.
 
 The second term binds only if f is taken as Gaussian (``rule="linearised"``), because the
 improvement of a parabola respects its minimum; it is applied to the x found without it.
@@ -26,7 +27,7 @@ from __future__ import annotations
 import numpy as np
 
 from fitbo.acquisition.baselines import ExpectedImprovement
-from fitbo.acquisition.feasibility import Success
+from fitbo.acquisition.feasibility import Chance
 from fitbo.acquisition.improvement import log_improvement
 from fitbo.inference.fit import Model
 from fitbo.inference.minimum import Minima
@@ -42,10 +43,11 @@ def expected_regret(fit: Model, minima: Minima) -> float:
 
 
 def expected_improvement(
-    fit: Model, space: Space, rng: np.random.Generator, success: Success | None = None
+    fit: Model, space: Space, rng: np.random.Generator, success: Chance | None = None
 ) -> float:
-    """R, in y's units."""
-    best = float(fit.surrogate.predict(fit.X).mean.min())
+    """R, in y's units; with outcome constraints, over what is known at feasible points."""
+    known = fit.X if fit.feasible is None else fit.X[fit.feasible]
+    best = float(fit.surrogate.predict(known).mean.min())
     x = best_point(
         fit, lambda s: Worth(s, ExpectedImprovement(best, s.floor)), space, rng, success
     ).x

@@ -81,6 +81,11 @@ def begin(notebook: Notebook, x0: Any, y0: ArrayLike | None) -> None:
         if y0 is not None:
             raise ValueError("y0 needs x0: give the points that the values belong to")
         return
+    if y0 is not None and notebook.study.constraints:
+        raise ValueError(
+            "y0 must be left out with outcome_constraints, which need more than a value: x0 alone "
+            "is evaluated first, and a Study can be told both"
+        )
     space = notebook.study.space
     points = _several(x0) if space.named else np.atleast_2d(np.asarray(x0, dtype=np.float64))
     for point in points:

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
+from pathlib import Path
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -18,7 +19,7 @@ from fitbo.minimise.journal import kept
 from fitbo.minimise.result import Result
 from fitbo.mixture import Array, Mixture
 from fitbo.objectives import Outcome
-from fitbo.objectives.outcome import failure, returned, traced
+from fitbo.objectives.outcome import FULL, check_full, failure, outcome, returned, traced
 from fitbo.records.events import GIVEN, Entry
 from fitbo.records.notebook import Notebook
 from fitbo.runs.limits import Limits
@@ -34,12 +35,13 @@ def minimize(
     *,
     n_calls: int = 100,
     n_initial: int | None = None,
-    entropy: str | Entropy | Callable[[Mixture], Array] = "memel",
+    entropy: str | Entropy | Callable[[Mixture], Array] = "auto",
     seed: int | None = 0,
     callback: Callable[[Study], bool | None] | None = None,
     x0: Any = None,
     y0: ArrayLike | None = None,
     constraints: Sequence[str | Callable[[Any], bool]] = (),
+    outcome_constraints: Sequence[str] = (),
     executor: Executor | None = None,
     n_workers: int | None = None,
     max_failures: int | None = None,
@@ -57,6 +59,8 @@ def minimize(
                   (d,); or a dict of ``Real``, ``Integer`` and ``Categorical`` by name, and x is a
                   dict; or a ``Space``
     constraints   expressions or functions of x that must be true: see ``fitbo.space.constraints``
+    outcome_constraints  such as ``["temperature <= 80"]``, if fun returns ``{"value": ...,
+                  "constraints": {"temperature": ...}}``: see ``fitbo.inference.outcomes``
     x0, y0        points to begin with, one or several, and their values if known, NaN for a
                   failure; points without values are evaluated first and count as calls, values
                   given do not
@@ -79,9 +83,13 @@ def minimize(
                   with the same file continues where the last one ended
     settings      the other fields of ``fitbo.Settings``
 
+    fun returns a number, or ``{"value": ..., "std": ..., "constraints": {...}}`` with what of these
+    there is: the value's standard deviation, and what the outcome constraints are about.
+
     Returns a ``Result``: ``x`` and ``fun`` are the best observed, ``x_recommended`` and
     ``fun_recommended`` where the posterior mean is best and that mean. Ctrl-C ends the search and
-    returns what is known, with ``success`` false, as it is if every evaluation failed.
+    returns what is known, with ``success`` false, as it is if every evaluation failed. So does a
+    full disk, which is no failure of a point: the same call with the same journal makes it again.
     """
     check_names(minimize, fun, bounds, settings)
     whole("n_calls", n_calls, least=1)
@@ -97,7 +105,7 @@ def minimize(
     limits = Limits(n_calls, max_failures, time_limit, target, tolerance)
 
     def fresh() -> Study:
-        return Study(space, made, direction=direction)
+        return Study(space, made, direction=direction, outcome_constraints=outcome_constraints)
 
     with (
         kept(journal, fresh, n_calls) as notebook,
@@ -136,6 +144,11 @@ def minimize(
             message = f"interrupted after {evaluations(notebook)} evaluations"
         except NothingWorks as broken:
             message, trace = broken.reason, broken.trace
+        except OSError as error:  # of the function's files, or of the journal
+            if error.errno not in FULL:
+                raise
+            where = f"{error.filename}: " if error.filename else ""
+            message = f"stopped after {evaluations(notebook)} evaluations: {where}{error.strerror}"
         if ended and journal is not None and notebook.stopped != message:
             notebook.append({"event": "stopped", "reason": message, "elapsed": loop.elapsed()})
     return Result.of(notebook, message, ended, evaluations(notebook), trace)
@@ -151,12 +164,13 @@ def maximize(
 def called(fun: Callable[[Any], float], x: Any) -> Outcome:
     """What a call of the function comes to: its value, or the reason why there is none."""
     started = time.perf_counter()
-    value, reason, trace = None, None, ""
+    found, reason, trace = None, None, ""
     try:
-        value = returned(lambda: fun(x))
+        found = returned(lambda: fun(x))
     except BaseException as error:  # noqa: BLE001 - what it raises is its failure
         reason, trace = failure(error), traced(error)
-    return Outcome(value, reason, time.perf_counter() - started, trace=trace)
+        check_full(error, Path.cwd())  # not the point's fault
+    return outcome(found, reason, time.perf_counter() - started, trace=trace)
 
 
 def evaluations(notebook: Notebook) -> int:

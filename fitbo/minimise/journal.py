@@ -31,9 +31,21 @@ SAME = (
     "etas",
     "exploit",
     "deterministic",
+    "replicates",
+    "noise_std",
     "local",
 )  # in a file as in the settings
-OWN = ("entropy", "n_initial", "design", "n_samples", "surrogate", "kernel", "resolution", "beta")
+OWN = (
+    "entropy",
+    "n_initial",
+    "design",
+    "n_samples",
+    "surrogate",
+    "kernel",
+    "resolution",
+    "beta",
+    "moments",
+)
 
 
 @contextmanager
@@ -46,7 +58,7 @@ def kept(
         return
     config = described(Path(path), fresh(), n_calls)
     try:
-        with open_notebook(config, build=lambda _: fresh(), running=True) as notebook:
+        with open_notebook(config, build=lambda _: fresh(), running="alone") as notebook:
             notebook.warm()
             yield notebook
     except Busy as error:
@@ -62,6 +74,7 @@ def described(path: Path, study: Study, n_calls: int) -> StudyConfig:
         "name": name,
         "space": _space(study.space),
         "constraints": [_text(constraint) for constraint in study.space.constraints],
+        "outcome_constraints": [constraint.text for constraint in study.constraints],
         "direction": study.direction,
         "method": _method(s),
         "seed": s.seed,
@@ -112,6 +125,8 @@ def _method(settings: Settings) -> dict[str, Any]:
         method["resolution"] = settings.resolution
     if settings.acquisition == "lcb":
         method["beta"] = settings.beta
+    if settings.acquisition == "remaining":
+        method["moments"] = settings.moments
     return method
 
 

@@ -14,6 +14,7 @@ from fitbo.mixture import Array
 from fitbo.objectives.outcome import clip
 from fitbo.records.notebook import Notebook
 from fitbo.screen import digits, measured, short
+from fitbo.space.outcomes import names_of
 from fitbo.study import Study
 
 WIDEST = 100  # characters of a line
@@ -23,8 +24,11 @@ FIGURES = ("progress", "slices", "dependence")
 class Result(OptimizeResult):
     """The result of ``minimize`` or ``maximize``.
 
-    x, fun                          the best observed, and its value
+    x, fun                          the best observed where all outcome constraints hold, and its
+                                    value
     x_recommended, fun_recommended  where the posterior mean is best, and that mean
+    feasible                        the probability that the outcome constraints hold there; None
+                                    if there are none
     x_iters, func_vals              all points with values in the order they came, and the values
     failures                        the points without a value, and why
     message, success                what ended the search; false if interrupted, or if all failed
@@ -37,6 +41,7 @@ class Result(OptimizeResult):
     x_recommended: Any
     fun_recommended: float
     deviation: float  # of the predicted mean
+    feasible: float | None
     x_iters: Any
     func_vals: Array
     failures: list[tuple[Any, str]]
@@ -54,14 +59,17 @@ class Result(OptimizeResult):
         """The result of a notebook whose loop has ended, or was interrupted."""
         study = notebook.study
         known, nothing = len(study.y) > 0, (None, np.nan)
-        found = study.recommend() if known else None
+        found, held = study.recommend() if known else None, bool(study.feasible.any())
         result = cls()
-        result.x, result.fun = study.best_observed if known else nothing
+        result.x, result.fun = study.best_observed if held else nothing
         result.x_iters, result.func_vals = study.X, study.y
         result.x_recommended, result.fun_recommended = (found.x, found.mean) if found else nothing
         result.deviation = found.deviation if found else np.nan
+        result.feasible = found.feasible if found else None
         result.nfev, result.failures, result.study = nfev, study.failures, study
-        result.success, result.message, result.traceback = known and ended, message, trace
+        result.success, result.message, result.traceback = held and ended, message, trace
+        if known and not held:
+            result.message += "; the outcome constraints hold at no point evaluated"
         if study.failures and not known and not trace:
             first = study.failures[0][1]
             result.message += f"; every evaluation failed, the first by {first!r:.200}"
@@ -89,8 +97,13 @@ class Result(OptimizeResult):
             raise ImportError("to_dataframe needs pandas: pip install pandas") from None
         names = list(self.study.space.names)
         outcomes = self.notebook.outcomes
-        rows = [{**entry.point, "value": entry.value, "reason": entry.reason} for entry in outcomes]
-        frame = pd.DataFrame(rows, columns=[*names, "value", "reason"])
+        about = names_of(self.study.constraints)
+        rows = [
+            {**entry.point, "value": entry.value, "reason": entry.reason}
+            | {name: (entry.constraints or {}).get(name) for name in about}
+            for entry in outcomes
+        ]
+        frame = pd.DataFrame(rows, columns=[*names, "value", *about, "reason"])
         return frame.astype({"value": float})
 
     def plot(self, kind: str = "progress") -> Any:
@@ -100,7 +113,8 @@ class Result(OptimizeResult):
         one_of("kind", kind, FIGURES)
         study, outcomes, name = self.study, self.notebook.outcomes, "fitbo"
         if kind == "progress":
-            return slices.progress_figure(name, outcomes, study.n_initial, study.sign)
+            counts = self.notebook.counts
+            return slices.progress_figure(name, outcomes, study.n_initial, study.sign, counts)
         if len(study.y) < 2:
             raise ValueError(f"{kind} needs two values, got {len(study.y)}")
         told = [entry.point for entry in outcomes if entry.state == "told"]
@@ -122,7 +136,8 @@ class Result(OptimizeResult):
             "fun": f"{self.fun:.6g}",
             "x": _point(self.x),
             "recommended": _point(self.x_recommended),
-            "predicted": measured(self.fun_recommended, self.deviation),
+            "predicted": measured(self.fun_recommended, self.deviation)
+            + ("" if self.feasible is None else f", feasible with {self.feasible:.2g}"),
             "nfev": f"{n}, {failed} failed" if failed else str(n),
             "seed": str(self.study.settings.seed),
         }

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from fitbo.checks import nearest
-from fitbo.objectives.outcome import machine
+from fitbo.objectives.outcome import Observation, machine
 from fitbo.objectives.process import run_program
 from fitbo.objectives.value import Value
 
@@ -48,7 +48,7 @@ class CommandObjective:
     env: Mapping[str, str] = field(default_factory=dict)
     base: Path = field(default_factory=Path)
 
-    def __call__(self, point: Mapping[str, Any], seed: int, scratch: Path) -> float:
+    def __call__(self, point: Mapping[str, Any], seed: int, scratch: Path) -> Observation:
         scratch = scratch.resolve()
         data = scratch / "point.json"
         with machine(scratch):

@@ -1,5 +1,8 @@
 """The outcome of an evaluation: a finite number, or the reason why there is none.
 
+A number may come with its standard deviation and with the values that outcome constraints are
+about: ``{"value": 0.42, "std": 0.05, "constraints": {"temperature": 81.2}}``.
+
 A failure is data. Whatever goes wrong in a user's function or program, ``evaluate`` returns an
 ``Outcome`` that gives the reason in one line. Two things pass through: Ctrl-C, and what is wrong
 with the machine and not with the point, such as a full disk. Then no scratch directory is left, so
@@ -19,10 +22,12 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Protocol
+
+from fitbo.checks import nearest
 
 LONGEST_REASON, LONGEST_TRACE = 300, 4000
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -40,8 +45,20 @@ class MachineError(OSError):
     """What is wrong is the machine's, and says nothing about the point: to be evaluated again."""
 
 
+@dataclass(frozen=True)
+class Observation:
+    """A value, its standard deviation if that is stated, and what constraints may be about.
+
+    A constraint's value that is not known is NaN.
+    """
+
+    value: float
+    std: float | None = None
+    constraints: Mapping[str, float] = field(default_factory=dict)
+
+
 class Objective(Protocol):
-    """A black box: a point and a seed in, a number out, or an exception; picklable.
+    """A black box: a point and a seed in, an observation out, or an exception; picklable.
 
     retries   further attempts after one that failed
     keep      whether scratch directories are kept after success too
@@ -54,7 +71,7 @@ class Objective(Protocol):
     @property
     def keep(self) -> bool: ...
 
-    def __call__(self, point: Mapping[str, Any], seed: int, scratch: Path) -> float: ...
+    def __call__(self, point: Mapping[str, Any], seed: int, scratch: Path) -> Observation: ...
 
 
 @dataclass(frozen=True)
@@ -62,6 +79,7 @@ class Outcome:
     """A value or a reason, the other being None; ``kept`` lists the directories left behind.
 
     ``trace`` is more than a line about a failure: the traceback, or the end of a program's stderr.
+    ``std`` and ``constraints`` are what came with the value.
     """
 
     value: float | None
@@ -70,6 +88,8 @@ class Outcome:
     attempts: int = 1
     kept: tuple[str, ...] = ()
     trace: str = ""
+    std: float | None = None
+    constraints: Mapping[str, float] = field(default_factory=dict)
 
 
 def evaluate(
@@ -83,10 +103,10 @@ def evaluate(
     started, kept, attempts = time.perf_counter(), list[str](), 0
     while True:
         attempts += 1
-        value, reason, trace, folder = None, None, "", _fresh(Path(scratch))
+        found, reason, trace, folder = None, None, "", _fresh(Path(scratch))
         kept.append(str(folder))
         try:
-            value = returned(lambda folder=folder: objective(point, seed, folder))  # type: ignore[misc]
+            found = returned(lambda folder=folder: objective(point, seed, folder))  # type: ignore[misc]
             if not objective.keep:
                 shutil.rmtree(folder, ignore_errors=True)
         except BaseException as error:  # noqa: BLE001 (whatever a user's code raises)
@@ -100,9 +120,17 @@ def evaluate(
             trace = _keep_traceback(error, folder)
         if not folder.exists():
             kept.pop()
-        if value is not None or attempts > objective.retries or ending.is_set():
+        if found is not None or attempts > objective.retries or ending.is_set():
             spent = time.perf_counter() - started
-            return Outcome(value, reason, spent, attempts, tuple(kept), trace)
+            return outcome(found, reason, spent, attempts=attempts, kept=tuple(kept), trace=trace)
+
+
+def outcome(found: Observation | None, reason: str | None, seconds: float, **more: Any) -> Outcome:
+    """The outcome of an evaluation that made an observation, or has a reason why not."""
+    if found is None:
+        return Outcome(None, reason, seconds, **more)
+    std, constraints = found.std, found.constraints
+    return Outcome(found.value, reason, seconds, std=std, constraints=constraints, **more)
 
 
 def traced(error: BaseException, stderr: Path | None = None) -> str:
@@ -114,11 +142,11 @@ def traced(error: BaseException, stderr: Path | None = None) -> str:
     return stderr.read_bytes()[-LONGEST_TRACE:].decode("utf-8", "replace")
 
 
-def returned(function: Callable[[], Any]) -> float:
-    """The number that a user's function returns; a process that it has forked ends here."""
+def returned(function: Callable[[], Any]) -> Observation:
+    """What a user's function returns; a process that it has forked ends here."""
     here = os.getpid()
     try:
-        return number(function())
+        return observed(function())
     finally:
         if os.getpid() != here:  # it would write the same journal
             os._exit(0)
@@ -166,8 +194,8 @@ def check_room(folder: Path) -> None:
             probe.unlink()
 
 
-def _check_machine(error: BaseException, reason: str, folder: Path) -> None:
-    """A ``MachineError`` if that is what an evaluation has failed by."""
+def check_full(error: BaseException, folder: Path) -> None:
+    """A ``MachineError`` if a full disk, or another fault of the machine, is behind an error."""
     chain: BaseException | None = error
     for _ in range(LONGEST_CHAIN):
         if isinstance(chain, MachineError):
@@ -176,6 +204,11 @@ def _check_machine(error: BaseException, reason: str, folder: Path) -> None:
             with machine(folder):
                 raise chain
         chain = chain and (chain.__cause__ or chain.__context__)
+
+
+def _check_machine(error: BaseException, reason: str, folder: Path) -> None:
+    """A ``MachineError`` if that is what an evaluation has failed by."""
+    check_full(error, folder)
     for number in FULL:  # as a program says it
         if os.strerror(number) in reason:
             with machine(folder):
@@ -193,6 +226,37 @@ def _keep_traceback(error: BaseException, folder: Path) -> str:
                 file.write(trace)
         folder.rmdir()  # if it is empty
     return trace
+
+
+def observed(found: Any) -> Observation:
+    """A number, or a mapping of ``value``, ``std`` and ``constraints``; else ``Failed``."""
+    if isinstance(found, Observation):
+        return found
+    if not isinstance(found, Mapping):
+        return Observation(number(found))
+    known = ("value", "std", "constraints")
+    for key in found:
+        if key not in known:
+            hint = nearest(str(key), known) or f"; its keys may be {', '.join(known)}"
+            raise Failed(f"the mapping returned has the unknown key {clip(repr(key), 60)}{hint}")
+    if "value" not in found:
+        raise Failed(f"the mapping returned has no key 'value'; its keys are {list(found)}")
+    constraints = found.get("constraints") or {}
+    if not isinstance(constraints, Mapping):
+        got = clip(_safely(lambda: repr(constraints)), 60)
+        raise Failed(f"constraints must be a mapping of names to numbers, got {got}")
+    values = {str(name): _measured(value) for name, value in constraints.items()}
+    std = _measured(found.get("std"))
+    if std < 0:
+        raise Failed(f"std must be at least 0, got {std}")
+    return Observation(number(found["value"]), None if math.isnan(std) else std, values)
+
+
+def _measured(value: Any) -> float:
+    """A number, NaN if it is None or not finite, and so not known; else ``Failed``."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return math.nan
+    return number(value)
 
 
 def number(value: Any) -> float:

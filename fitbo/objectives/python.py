@@ -3,7 +3,10 @@
     PythonObjective("package.module:function", {"epochs": 3}, base=Path("."))
     PythonObjective("./model.py:train")
 
-The function is called with the parameters and ``kwargs`` by name. If it has a parameter ``seed`` or
+The function is called as its signature says: ``train(**point)`` if it takes the parameters by name,
+``train(point)`` if it names none of them and has one argument for the mapping. Where both would do,
+as for ``train(p=None, **more)``, they come by name; a function without a signature, such as some
+built-in ones, gets the mapping. ``kwargs`` come by name. If it has a parameter ``seed`` or
 ``scratch`` that neither of them fills, it receives the evaluation's seed or an empty directory.
 With ``isolate`` or a ``timeout`` it runs in a new interpreter, which can be killed and may crash.
 """
@@ -20,7 +23,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -30,11 +33,12 @@ from fitbo.checks import nearest
 from fitbo.objectives.outcome import (
     FULL,
     Failed,
+    Observation,
     clip,
     described,
     failure,
     machine,
-    number,
+    observed,
     returned,
     traced,
 )
@@ -47,7 +51,10 @@ CHILD = "import sys; from fitbo.objectives.python import run_task; run_task(*sys
 
 @dataclass(frozen=True)
 class PythonObjective:
-    """``module:function`` or ``path.py:function``, called with the point by name."""
+    """``module:function`` or ``path.py:function``, called with the point.
+
+    ``names`` are the parameters of the space, of which a point may lack some; its own if empty.
+    """
 
     python: str
     kwargs: Mapping[str, Any] = field(default_factory=dict)
@@ -57,33 +64,43 @@ class PythonObjective:
     isolate: bool = False
     base: Path = field(default_factory=Path)
     cwd: Path | None = None  # of a process of its own; None: the scratch directory
+    names: tuple[str, ...] = ()
 
     @property
     def isolated(self) -> bool:
         """Whether each call has a process of its own, which can be ended and may die."""
         return self.isolate or self.timeout is not None
 
-    def __call__(self, point: Mapping[str, Any], seed: int, scratch: Path) -> float:
-        given, base = {**self.kwargs, **point}, str(self.base.resolve())
+    def __call__(self, point: Mapping[str, Any], seed: int, scratch: Path) -> Observation:
+        task: dict[str, Any] = {"target": self.python, "base": str(self.base.resolve())}
+        task |= {"point": dict(point), "kwargs": dict(self.kwargs), "seed": seed}
+        task |= {"names": self.names or tuple(point)}
         if self.isolated:
-            task = {"target": self.python, "base": base, "given": given, "seed": seed}
             return _call_in_child(task, scratch.resolve(), self.timeout, self.cwd)
-        # A copy, as a function may change what it is given.
-        return call(self.python, base, deepcopy(given), seed, scratch)
+        return call(**deepcopy(task), scratch=scratch)  # as a function may change what it is given
 
 
-def call(target: str, base: str, given: Mapping[str, Any], seed: int, scratch: Path) -> float:
-    """The function's value, called with ``given`` and, where it asks for them, the extras."""
+def call(
+    target: str,
+    base: str,
+    point: Mapping[str, Any],
+    kwargs: Mapping[str, Any],
+    names: Collection[str],
+    seed: int,
+    scratch: Path,
+) -> Observation:
+    """What the function returns at a point, with ``kwargs`` and the extras that it asks for."""
     function = load(target, base)
-    wanted = set(getattr(_signature(function), "parameters", ())) - set(given)
+    by_name = takes_names(function, names, kwargs)
+    known = {**kwargs, **(point if by_name else {})}
     offered = {"seed": seed, "scratch": scratch}
-    extras = {name: offered[name] for name in wanted & set(offered)}
-    return returned(lambda: function(**given, **extras))
+    more = {name: offered[name] for name in _extras(function) if name not in known}
+    return returned(lambda: function(*(() if by_name else (point,)), **known, **more))
 
 
 def _call_in_child(
     task: Mapping[str, Any], scratch: Path, timeout: float | None, cwd: Path | None
-) -> float:
+) -> Observation:
     # The child has another working directory: absolute paths keep the same modules importable.
     env = {"PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path)}
     with ExitStack() as files:
@@ -102,7 +119,7 @@ def _call_in_child(
         raise OSError(found["errno"], found["reason"])
     if "reason" in found:
         raise Failed(str(found["reason"]))
-    return number(found["value"])
+    return observed(found)
 
 
 def run_task(scratch: str, descriptor: str) -> None:
@@ -111,7 +128,7 @@ def run_task(scratch: str, descriptor: str) -> None:
     task = json.loads((folder / TASK).read_text(encoding="utf-8"))
     result: dict[str, Any]
     try:
-        result = {"value": call(**task, scratch=folder)}
+        result = asdict(call(**task, scratch=folder))
     except BaseException as error:  # noqa: BLE001 (whatever the function raises is a reason)
         result = {"reason": failure(error), "errno": getattr(error, "errno", None)}
         sys.stderr.write(traced(error))
@@ -174,24 +191,68 @@ def _split(target: str, base: str) -> tuple[str, str, Path | None]:
 
 
 def check_signature(
-    function: Callable[..., Any], parameters: Collection[str], kwargs: Collection[str], target: str
+    function: Callable[..., Any],
+    parameters: Collection[str],
+    kwargs: Collection[str],
+    target: str,
+    always: Collection[str] | None = None,
 ) -> None:
-    """A ValueError unless the function can be called with the parameters and kwargs by name."""
+    """A ValueError unless the function can be called with the parameters and kwargs.
+
+    ``always`` are the parameters that no point lacks: the others need defaults.
+    """
     both = [name for name in kwargs if name in parameters]
     if both:
         raise ValueError(f"kwargs must not name parameters of the space, got {', '.join(both)}")
+    if not takes_names(function, parameters, kwargs):
+        return
+    for names in (parameters, parameters if always is None else always):
+        wrong = _misfit(function, (), [*names, *kwargs])
+        if wrong is not None:
+            raise ValueError(
+                f"python must name a function of {', '.join([*names, *kwargs])}, or of one mapping "
+                f"of parameters; {target} has the signature "
+                f"{clip(str(_signature(function)), 120)}: {wrong}"
+            )
+
+
+def takes_names(
+    function: Callable[..., Any], parameters: Collection[str], kwargs: Collection[str]
+) -> bool:
+    """Whether a function takes the parameters by name; else it takes one mapping of them.
+
+    If it names any of them, or neither would do, it is meant to take them by name: what does not
+    fit is a mistake. The mapping is for an argument that neither ``kwargs`` nor an extra fills.
+    """
     signature = _signature(function)
     if signature is None:
-        return
-    names = [*parameters, *kwargs]
-    extras = [name for name in EXTRAS if name in signature.parameters]
+        return False
+    named = signature.parameters
+    first = next(iter(named), None)
+    return (
+        _misfit(function, (), [*parameters, *kwargs]) is None
+        or any(name in named for name in parameters)
+        or first in (*kwargs, *EXTRAS)
+        or _misfit(function, (None,), kwargs) is not None
+    )
+
+
+def _misfit(
+    function: Callable[..., Any], values: tuple[Any, ...], names: Collection[str]
+) -> TypeError | None:
+    """Why a function cannot be called with these values, names and extras; None if it can."""
+    signature = _signature(function) or inspect.Signature()
     try:
-        signature.bind(**dict.fromkeys([*names, *extras]))
+        signature.bind(*values, **dict.fromkeys([*names, *_extras(function)]))
     except TypeError as error:
-        raise ValueError(
-            f"python must name a function of {', '.join(names)}; "
-            f"{target} has the signature {clip(str(signature), 120)}: {error}"
-        ) from None
+        return error
+    return None
+
+
+def _extras(function: Callable[..., Any]) -> list[str]:
+    """Which of the extras a function has a parameter for."""
+    signature = _signature(function)
+    return [name for name in EXTRAS if signature is not None and name in signature.parameters]
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature | None:

@@ -5,6 +5,10 @@
     Value(regex=r"loss = (\\S+)")        the last match in stdout: its group 1, or all of it
     Value(file="out.json", key="a.b")    the same in a file of the scratch directory
 
+In JSON, ``std`` beside a key that is named ``value`` is the value's standard deviation. What
+outcome constraints are about is taken from the other numbers beside the value, and from a mapping
+``constraints``.
+
 At most the last mebibyte is read. A regular expression can take exponential time on some texts, so
 it runs in its own process, for ten seconds at most.
 """
@@ -22,7 +26,7 @@ from typing import Annotated, Literal
 
 from fitbo.checks import nearest
 from fitbo.decode import Pattern, check
-from fitbo.objectives.outcome import Failed, check_room, clip, number
+from fitbo.objectives.outcome import Failed, Observation, check_room, clip, number, observed
 from fitbo.objectives.process import last_line, tail
 
 PATIENCE = 10.0  # seconds for a regular expression
@@ -67,7 +71,7 @@ class Value:
         except (re.error, RecursionError, OverflowError) as error:
             raise ValueError(f"regex must be a regular expression: {error}") from None
 
-    def __call__(self, folder: Path, stdout: str) -> float:
+    def __call__(self, folder: Path, stdout: str) -> Observation:
         """The value that a program has printed or left in its directory; else ``Failed``."""
         where, text = self.file or "stdout", stdout
         if self.file is not None:
@@ -77,10 +81,10 @@ class Value:
         if not text.endswith("\n"):
             check_room(folder)  # a full disk may have cut a number short
         if self.regex is not None:
-            return _match(self.regex, text, where)
+            return Observation(_match(self.regex, text, where))
         if self.stdout == "json" or self.key is not None or where.endswith(".json"):
             return _entry(text, self.key, where)
-        return _last_number(text, where)
+        return Observation(_last_number(text, where))
 
 
 def _last_number(text: str, where: str) -> float:
@@ -91,20 +95,34 @@ def _last_number(text: str, where: str) -> float:
     raise _lacking(text, where, "has no line that is only a number")
 
 
-def _entry(text: str, key: str | None, where: str) -> float:
+def _entry(text: str, key: str | None, where: str) -> Observation:
     for part in (text, last_line(text)):
         with suppress(ValueError, RecursionError):
             data = json.loads(part)
             break
     else:
         raise _lacking(text, where, "is not JSON")
-    if key is not None:
-        whole = isinstance(data, dict) and key in data
-        for step in [key] if whole else key.split("."):
-            if not (isinstance(data, dict) and step in data):
-                raise Failed(_absent(data, step, f"the JSON of {where} has no key {key!r}"))
-            data = data[step]
-    return number(data)
+    if key is None and isinstance(data, dict) and "value" in data:
+        key = "value"
+    if key is None:
+        return observed(data)
+    beside, step = data, key
+    whole = isinstance(data, dict) and key in data
+    for step in [key] if whole else key.split("."):
+        if not (isinstance(data, dict) and step in data):
+            raise Failed(_absent(data, step, f"the JSON of {where} has no key {key!r}"))
+        beside, data = data, data[step]
+    if isinstance(data, dict) and "value" in data:
+        beside, step, data = data, "value", data["value"]
+    more = beside.get("constraints")
+    others = beside | more if isinstance(more, dict) else beside
+    found = {"value": data, "constraints": {k: v for k, v in others.items() if _plain(v)}}
+    return observed(found | ({"std": beside["std"]} if step == "value" and "std" in beside else {}))
+
+
+def _plain(value: object) -> bool:
+    """Whether a value of JSON is a number, or said to be none."""
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 def _absent(data: object, key: str, what: str) -> str:

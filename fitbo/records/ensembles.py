@@ -43,9 +43,10 @@ def save(path: Path, ensemble: Ensemble) -> None:
                 samples=np.asarray(ensemble.samples),
                 diagnostics=np.array(facts),
             )
-    except OSError:  # a full disk gets its room back
+    except OSError as error:  # a full disk gets its room back
         part.unlink(missing_ok=True)
-        raise
+        why = f"{error.strerror}; nothing told is lost: make room, and run again"
+        raise OSError(error.errno, why, str(path)) from error
     part.replace(path)
 
 

@@ -2,8 +2,10 @@
 
     {"event": "asked", "id": 7, "point": {...}, "fitted": 6, "eta": [...], "recommended": {...}}
     {"event": "told", "id": 7, "point": {...}, "value": 0.42, "seconds": 1.3, ...}
+    {"event": "told", ..., "value": 0.42, "std": 0.05, "constraints": {"temperature": 81.2}}
     {"event": "failed", "id": 7, "point": {...}, "reason": "timeout after 5 s", ...}
     {"event": "again", "id": 7}            asked for before an interruption, now evaluated again
+                           "run": 2        in either: by the second of several runs at a time
     {"event": "forgotten", "id": 7}        no longer waited for; or, if told before, withdrawn
     {"event": "corrected", "id": 7, "point": {...}, "value": 0.24, "was": 0.42}
     {"event": "corrected", "id": 7, "point": {...}, "reason": "leaked", "was": 0.42}
@@ -44,9 +46,12 @@ class Entry:
     state: State = "pending"
     value: float | None = None
     reason: str | None = None
+    std: float | None = None  # what the value states
+    constraints: Mapping[str, float | None] | None = None  # what outcome constraints are about
     seconds: float | None = None
     source: str = "run"
     order: int = -1  # of its outcome: the place of that row in the journal
+    run: int = 0  # the number of the run that has it evaluated; 0: somebody who asked by hand
 
 
 def note(entries: dict[int, Entry], row: Row, place: int) -> None:
@@ -56,7 +61,9 @@ def note(entries: dict[int, Entry], row: Row, place: int) -> None:
         return
     known = entries.get(number)
     if event == "asked" or (known is None and event in OUTCOMES):
-        known = Entry(number, row["point"], source=row.get("source", "run"))
+        source = row.get("source", "run")
+        run = row.get("run", 1) if source == "run" else 0
+        known = Entry(number, row["point"], source=source, run=run)
     if known is None:
         return
     if event in OUTCOMES or event == "corrected":
@@ -65,9 +72,13 @@ def note(entries: dict[int, Entry], row: Row, place: int) -> None:
             state=_state(row),
             value=row.get("value"),
             reason=row.get("reason"),
+            std=row.get("std"),
+            constraints=row.get("constraints"),
             seconds=row.get("seconds", known.seconds),
             order=known.order if event == "corrected" else place,
         )
+    elif event == "again":
+        known = replace(known, run=row.get("run", 1))
     elif event == "forgotten":
         known = Entry(number, known.point, "forgotten", source=known.source)
     entries[number] = known

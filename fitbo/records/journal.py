@@ -9,9 +9,12 @@ Before each line, and when it is closed, the file at the journal's path must sti
 is open, with what was written to it. If somebody has removed or replaced it, everything is written
 to a fresh file beside it, and ``Displaced`` says where that is.
 
+A run keeps some room on the disk in reserve. When the disk is full, that is given up for the line
+that is to be written, and ``NoRoom`` says that no further evaluation should be started.
+
 One process at a time writes a journal: it holds an advisory lock on the file, which the kernel
-releases however the process dies. A run, which may hold it for days, also locks the file's
-directory, so that others know that waiting is useless.
+releases however the process dies. A run that others may join holds it only while it chooses a point
+or writes, and each time first takes in what the others have written.
 """
 
 from __future__ import annotations
@@ -26,12 +29,14 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from fitbo.objectives.outcome import FULL
+from fitbo.records import locks
 from fitbo.records.lines import Journal as Journal
 from fitbo.records.lines import encoded as encoded
 from fitbo.records.lines import parse
 
 FORMAT = 2
-RETRY = 0.1  # seconds between attempts at a lock
+RETRY = 0.05  # seconds between attempts at a lock
 SILENCE = 1.0  # seconds of waiting before ``waiting`` is called
 
 
@@ -43,12 +48,16 @@ class Busy(Exception):
     """Another process is writing this journal."""
 
 
-class Displaced(OSError):
+class Recorded(OSError):
+    """The line is on the disk, but the run has to end."""
+
+
+class NoRoom(Recorded):
+    """The disk is full; what was in reserve for the outcomes under way is in use."""
+
+
+class Displaced(Recorded):
     """The journal was removed or changed while it was written; the text says where it is now."""
-
-
-class Running(Busy):
-    """Another process is writing this journal, and will until its run has ended."""
 
 
 def read(path: Path) -> Journal:
@@ -75,9 +84,8 @@ class Writer(AbstractContextManager["Writer"]):
     ``journal`` is what the file held when it was opened, None if it is new.
 
     patience   seconds to wait for another process that is writing the journal before ``Busy`` is
-               raised; if that process is a run, ``Running`` is raised at once
+               raised
     waiting    called once if the wait takes longer than a moment
-    running    whether this is a run, for which others need not wait
     """
 
     def __init__(
@@ -86,36 +94,96 @@ class Writer(AbstractContextManager["Writer"]):
         *,
         patience: float = 0.0,
         waiting: Callable[[], None] = lambda: None,
-        running: bool = False,
     ) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.path, self._synced = path, True
+        self.path, self._synced, self._rescued = path, True, False
+        self.run = 1  # the number of this run; others have others
+        self._shared = self._inside = False  # whether the lock is for moments only, and is held
+        self._reserve: BinaryIO | None = None
         with ExitStack() as held:
-            self._file = held.enter_context(_locked(path, patience, waiting))
-            held.callback(_unlock, self._file.fileno())
+            self._file = _locked(path, patience, waiting)
+            held.callback(locks.release, self._file)
             found = self._file.read()
             self.journal, kept = parse(found, path)
-            # All that the file should hold, how much of it is there for sure, and since when.
-            self._kept, self._sure, self._changed = bytearray(kept), min(len(kept), len(found)), -1
-            self._rescued = False
-            self._file.truncate(self._sure)
-            if self._sure < len(kept):  # a newline was missing
-                self._flush()
+            self._hold(kept, min(len(kept), len(found)))
             if self.journal is None:
                 sync_directory(path.parent)
-            if running:
-                # Released before the file: the file's next holder must not be taken for a run.
-                directory = held.enter_context(_opened(path.parent))
-                held.callback(_unlock, directory)
-                _mark(directory)
             self._held = held.pop_all()
 
+    def _hold(self, kept: bytes, sure: int) -> None:
+        """Have the file hold what is to be kept; that many bytes of it are there."""
+        # All that the file should hold, how much of it is there for sure, and since when.
+        self._kept, self._sure = bytearray(kept), sure
+        self._file.truncate(sure)
+        self._changed = os.fstat(self._file.fileno()).st_mtime_ns
+        if sure < len(kept):  # a newline was missing, or a line that was interrupted
+            self._flush()
+
+    def begin(self, share: bool) -> None:
+        """This is a run; one that others may join holds the lock for moments only, from now on."""
+        self.run, self._reserve = locks.claim(self.path)
+        self._held.callback(locks.give_back, self.path, self.run, self._reserve)
+        self._shared = share
+        if share:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    @contextmanager
+    def held(self) -> Iterator[Journal | None]:
+        """The lock, in the block; and what the journal holds, if others have written to it."""
+        if not self._shared or self._inside or self._rescued:
+            yield None
+            return
+        with ExitStack() as last:
+            # Of this file, which need not be the one that we write when the block ends.
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            last.callback(fcntl.flock, self._file, fcntl.LOCK_UN)
+            self._inside = True
+            last.callback(setattr, self, "_inside", False)
+            last.callback(self._finish)
+            yield self._news()
+
+    def others(self) -> set[int]:
+        """The numbers of other runs that are at work; with the lock held."""
+        return locks.live_runs(self.path) - ({self.run} if self._reserve is not None else set())
+
     def __exit__(self, *_: object) -> None:
-        with self._held:
+        with self._held:  # which releases the lock last, when the run's number is free
+            if self._shared and not self._rescued:
+                fcntl.flock(self._file, fcntl.LOCK_EX)
+                self._news()
+            self._shared = False
             if not self._intact(closely=True):
                 raise self._rescue()
-            if self._sure < len(self._kept):  # an interruption came while a line was written
-                self._flush()
+            self._finish()
+
+    def _finish(self) -> None:
+        """Write what an interruption has kept from being written."""
+        if self._sure < len(self._kept) and self._intact():
+            self._flush()
+
+    def _news(self) -> Journal | None:
+        """What the journal holds, if others have written to it since we did.
+
+        None too if it is no longer what we wrote: that is found, and everything rescued, with the
+        next line that is written.
+        """
+        here = os.fstat(self._file.fileno())
+        if (here.st_size, here.st_mtime_ns) == (len(self._kept), self._changed):
+            return None
+        found = os.pread(self._file.fileno(), here.st_size, 0)
+        sure, unsure = bytes(self._kept[: self._sure]), bytes(self._kept[self._sure :])
+        if not found.startswith(sure) or not self._at_path():
+            return None
+        try:
+            journal, kept = parse(found, self.path)
+            held = min(len(kept), len(found))
+            if unsure and not kept.startswith(sure + unsure):
+                journal, kept = parse(kept + unsure, self.path)
+        except ValueError:
+            return None
+        grown = kept != self._kept
+        self._hold(kept, held)
+        return journal if grown else None
 
     def append(self, line: Mapping[str, Any]) -> None:
         """One more line, on the disk when this returns; no part of it if there is no room."""
@@ -136,6 +204,11 @@ class Writer(AbstractContextManager["Writer"]):
                 os.fsync(self._file.fileno())
         except OSError as error:
             self._file.truncate(start)
+            if error.errno in FULL and self._reserve is not None and self._reserve.seek(0, 2):
+                self._reserve.truncate(0)
+                self._flush()
+                why = f"{error.strerror}; what was told is kept: make room, and run again"
+                raise NoRoom(error.errno, why, str(self.path)) from error
             lost = self._kept[start:].decode().rstrip()
             del self._kept[start:]
             what = f"{error.strerror}, and not written was {lost}"
@@ -148,17 +221,19 @@ class Writer(AbstractContextManager["Writer"]):
         if self._rescued or self._file.closed:  # a new file is ours alone
             return True
         here = os.fstat(self._file.fileno())
-        try:
-            same = os.path.samestat(here, self.path.stat())
-        except OSError:
-            return False
-        if not same or not self._sure <= here.st_size <= len(self._kept):
+        if not self._at_path() or not self._sure <= here.st_size <= len(self._kept):
             return False
         if not closely and (here.st_size, here.st_mtime_ns) == (len(self._kept), self._changed):
             return True
         self._changed = here.st_mtime_ns
         held = os.pread(self._file.fileno(), len(self._kept) + 1, 0)
         return self._kept.startswith(held)
+
+    def _at_path(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._file.fileno()), self.path.stat())
+        except OSError:
+            return False
 
     def _rescue(self) -> Displaced:
         """Write everything to a fresh file, where lines go from now on; what there is to say."""
@@ -199,24 +274,17 @@ def _locked(path: Path, patience: float, waiting: Callable[[], None]) -> BinaryI
     """The file, made if need be, with a lock on it; ``Busy`` when the patience has run out."""
     began, said = time.monotonic(), False
     while True:
-        # Opened again each time, since the file there may have been moved away in the meantime;
-        # unbuffered, and created if need be without losing what is there.
-        file: BinaryIO = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o644), "r+b", 0)
-        try:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise ValueError(f"{path} must be a file, and is something else: move it away")
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Opened again each time, since the file there may have been moved away in the meantime.
+        with suppress(BlockingIOError):
+            file = locks.hold(path)
+            here = os.fstat(file.fileno())
             with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                if stat.S_ISREG(here.st_mode) and os.path.samestat(here, path.stat()):
                     return file
-            file.close()
+            locks.release(file)
+            if not stat.S_ISREG(here.st_mode):
+                raise ValueError(f"{path} must be a file, and is something else: move it away")
             continue
-        except BaseException as error:
-            file.close()
-            if not isinstance(error, BlockingIOError):
-                raise
-        if _is_run(path):
-            raise Running(f"{path} is being written by a run")
         waited = time.monotonic() - began
         if waited >= patience:
             raise Busy(f"{path} is being written by another process")
@@ -224,38 +292,6 @@ def _locked(path: Path, patience: float, waiting: Callable[[], None]) -> BinaryI
             said = True
             waiting()
         time.sleep(RETRY)
-
-
-def _mark(directory: int) -> None:
-    """Lock the directory of a run, by which others recognise it.
-
-    They look with a shared lock, for a moment. If a lock lasts longer, it is somebody else's, or
-    the file system has none: then others wait until their patience ends, and no harm is done.
-    """
-    with suppress(OSError):
-        for _ in range(5):
-            try:
-                fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                time.sleep(RETRY)
-
-
-def _is_run(path: Path) -> bool:
-    """Whether the process that writes a journal has locked its directory too."""
-    with _opened(path.parent) as directory:
-        try:
-            # Shared, so that several that look at once do not take one another for the run.
-            fcntl.flock(directory, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError as error:  # any other than Blocking: a file system without such locks
-            return isinstance(error, BlockingIOError)
-    return False
-
-
-def _unlock(descriptor: int) -> None:
-    """Not only closed: a process that an objective has forked may hold copies."""
-    with suppress(OSError):
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def sync_directory(path: Path) -> None:

@@ -4,6 +4,9 @@
         entry = notebook.ask()                  a new point, on the disk when this returns
         notebook.told(entry, 0.42)              its value, likewise
 
+With ``running="joint"`` other runs may share the journal: the lock is held by each of these calls,
+and by ``notebook.locked()`` for several, and what the others have written is taken in first.
+
 A study is resumed by replaying its journal. What its sampler came to when it moved last is kept
 beside the journal in ``*.state.npz``. That file is only a shortcut: without it, or with a torn one,
 the fits are made again, and since all randomness comes from (seed, values told, purpose) they are
@@ -14,39 +17,36 @@ Without a configuration the notebook is kept in memory only.
 
 from __future__ import annotations
 
-import platform
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
-
-import fitbo
-from fitbo.config.build import build_problem, build_study
-from fitbo.config.campaign import INCIDENTAL, StudyConfig, from_dict
-from fitbo.config.method import LABEL
+from fitbo.config.build import build_study
+from fitbo.config.campaign import StudyConfig
 from fitbo.decode import differences
 from fitbo.records import ensembles, events
-from fitbo.records.events import Entry, Point, Row, entries_of, rounded
+from fitbo.records.events import GIVEN, Entry, Point, Row, entries_of, rounded
+from fitbo.records.headers import check_points, check_same, header, study_of, x_of
+from fitbo.records.headers import config_of as config_of
 from fitbo.records.journal import (
-    FORMAT,
     ConfigChanged,
-    Displaced,
     Journal,
+    Recorded,
     Writer,
     read,
     state_path,
 )
+from fitbo.sampling import Ensemble
+from fitbo.space.outcomes import hold, measured, names_of
 from fitbo.study import Study
 
 OFTEN = 1.1  # a tenth more values, and the minimum's quantiles are worth their draws again
 PARTS = ("mcmc", "search", "entropy", "recommend")  # of the seconds that a suggestion takes
 Build = Callable[[StudyConfig], Study]
-VERSIONED = ("numpy", "scipy", "emcee")  # what decides the numbers
+Running = Literal["alone", "joint"] | None
 
 
 @dataclass
@@ -59,6 +59,8 @@ class Notebook:
     writer: Writer | None = None
     _cold: bool = False  # whether the fits of the journal are still to be made
     build: Build = build_study
+    elsewhere: tuple[Entry, ...] = ()  # what other runs evaluate, when a run has ended
+    _saved: Ensemble | None = None  # read with the lock held, when others had written
 
     def __post_init__(self) -> None:
         self.entries = entries_of(self.rows)
@@ -87,17 +89,52 @@ class Notebook:
 
     @property
     def best(self) -> Entry | None:
-        """The first of the best values told."""
-        told = [entry for entry in self.outcomes if entry.value is not None]
+        """The first of the best values told, of those where the outcome constraints hold."""
+        told = [entry for entry in self.outcomes if self.counts(entry)]
         return min(told, key=lambda entry: self.study.sign * (entry.value or 0.0), default=None)
+
+    def begun(self) -> int:
+        """Evaluations of the budget: all but what is withdrawn, or was known before."""
+        used = (e.state != "forgotten" and e.source != GIVEN for e in self.entries.values())
+        return sum(used)
+
+    def counts(self, entry: Entry) -> bool:
+        """Whether an entry has a value, and all outcome constraints hold there."""
+        held = hold(self.study.constraints, entry.constraints or {})
+        return entry.value is not None and held
 
     def pending(self) -> list[Entry]:
         return [entry for entry in self.entries.values() if entry.state == "pending"]
 
+    @property
+    def run(self) -> int:
+        """The number of this run among those that share the journal."""
+        return self.writer.run if self.writer is not None else 1
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else writes the journal in the block, and what others have written is known."""
+        with self.writer.held() if self.writer is not None else nullcontext() as news:
+            if news is not None and self.config is not None:
+                self.rows = events.once(news.rows)
+                self.entries = entries_of(self.rows)
+                self.study = replay(self.config, self.rows, fits=False, build=self.build)
+                self._cold, self._saved = True, ensembles.load(state_path(self.config.journal))
+            yield
+
+    def abandoned(self) -> list[Entry]:
+        """What is pending and no other run that is alive evaluates; with the lock held."""
+        waiting = self.pending()
+        if self.writer is None or {entry.run for entry in waiting} <= {0, self.run}:
+            return waiting
+        others = self.writer.others()
+        return [entry for entry in waiting if entry.run not in others]
+
     def warm(self) -> Study:
         """The study with the fits of its journal made, as asking and recommending need it."""
         if self._cold and self.config is not None:
-            self.study = replay(self.config, self.rows, build=self.build)
+            saved = self._saved or ensembles.load(state_path(self.config.journal))
+            self.study = replay(self.config, self.rows, build=self.build, saved=saved)
             self._cold = False
         return self.study
 
@@ -107,19 +144,42 @@ class Notebook:
 
     def ask(self, source: str = "run", x: Any = None, **more: Any) -> Entry:
         """A new point, or x that the study has chosen already; on the disk when this returns."""
-        entry = self._new_entry(self.warm().ask(1)[0] if x is None else x, source)
-        self._append("asked", entry, source=source, **more, **self.fitted())
+        with self.locked():
+            entry = self._new_entry(self.warm().ask(1)[0] if x is None else x, source)
+            self._append("asked", entry, source=source, **self.mine(), **more, **self.fitted())
         return entry
 
-    def told(self, entry: Entry, value: float, **more: Any) -> None:
-        """The value at a point: on the disk when this returns, and told to the study."""
-        self._append("told", entry, value=value, **more)  # first: now nothing can lose it
-        self.study.tell(self.x(entry.point), value)
+    def mine(self) -> dict[str, int]:
+        """What a row says about the run that evaluates its point: nothing, if it is the first."""
+        return {"run": self.run} if self.run > 1 else {}
+
+    def told(
+        self,
+        entry: Entry,
+        value: float,
+        std: float | None = None,
+        constraints: Mapping[str, float | None] | None = None,
+        **more: Any,
+    ) -> None:
+        """The value at a point: on the disk when this returns, and told to the study.
+
+        std, constraints   what comes with it, as ``observation`` makes them
+        """
+        measured(self.study.constraints, constraints)  # or an error, before it is on the disk
+        row = observation(value, std, constraints) | more
+        with self.locked():
+            try:
+                self._append("told", entry, **row)  # first: now nothing can lose it
+            except Recorded:
+                _tell(self.study, self.x(entry.point), row)
+                raise
+            _tell(self.study, self.x(entry.point), row)
 
     def failed(self, entry: Entry, reason: str, **more: Any) -> None:
         """That a point has no value, and why."""
-        self._append("failed", entry, reason=reason, **more)
-        self.study.fail(self.x(entry.point), reason)
+        with self.locked():
+            self._append("failed", entry, reason=reason, **more)
+            self.study.fail(self.x(entry.point), reason)
 
     def expect(self, entry: Entry) -> None:
         """A point of the caller's own choice, which is being evaluated."""
@@ -135,10 +195,18 @@ class Notebook:
             self.append(row)
             self.study.forget(self.x(entry.point))
 
-    def correct(self, entry: Entry, value: float | None, reason: str | None, **more: Any) -> None:
+    def correct(
+        self,
+        entry: Entry,
+        value: float | None,
+        reason: str | None,
+        std: float | None = None,
+        constraints: Mapping[str, float | None] | None = None,
+        **more: Any,
+    ) -> None:
         """Another value than was told, or that there is none and why."""
         row: dict[str, Any] = {"event": "corrected", "id": entry.id, "point": entry.point}
-        row |= {"reason": reason} if value is None else {"value": value}
+        row |= {"reason": reason} if value is None else observation(value, std, constraints)
         self._amend(row | more, entry)
 
     def _amend(self, row: dict[str, Any], entry: Entry) -> None:
@@ -148,6 +216,7 @@ class Notebook:
         # First of all: without a state the fits are made again, but with the state of fits to
         # other values the study would continue from those.
         state_path(self.config.journal).unlink(missing_ok=True)
+        self._saved = None
         self.append(row | {"was": entry.reason if entry.value is None else entry.value})
         self.study = replay(self.config, self.rows, fits=False, build=self.build)
         self._cold = False
@@ -165,9 +234,7 @@ class Notebook:
 
     def x(self, point: Mapping[str, Any]) -> Any:
         """A point as the study and its objective take it: a dict, or an array without names."""
-        if self.study.space.named:
-            return dict(point)
-        return np.array([point[name] for name in self.study.space.names], dtype=np.float64)
+        return x_of(self.study.space, point)
 
     def fitted(self) -> dict[str, Any]:
         """What a row says about a fit that was made since the last such row."""
@@ -197,32 +264,34 @@ class Notebook:
     def append(self, row: dict[str, Any]) -> None:
         if self.writer is None and self.config is not None:
             raise ValueError("this notebook was opened for reading")
-        displaced = None
+        end = None
         if self.writer is not None:
             try:
                 self.writer.append(row)
-            except Displaced as error:  # the row is on the disk, elsewhere
-                displaced = error
+            except Recorded as error:
+                end = error
         events.note(self.entries, row, len(self.rows))
         self.rows.append(row)
-        if displaced is not None:
-            raise displaced
+        if end is not None:
+            raise end
 
     def _append(self, event: str, entry: Entry, **more: Any) -> None:
         self.append({"event": event, "id": entry.id, "point": entry.point, **more})
 
     def _new_entry(self, x: Any, source: str) -> Entry:
-        return Entry(max(self.entries, default=0) + 1, self.plain(x), source=source)
+        run = self.run if source == "run" else 0
+        return Entry(max(self.entries, default=0) + 1, self.plain(x), source=source, run=run)
 
 
 @contextmanager
 def open_notebook(
-    config: StudyConfig, build: Build = build_study, **lock: Any
+    config: StudyConfig, build: Build = build_study, running: Running = None, **lock: Any
 ) -> Iterator[Notebook]:
     """The study's notebook, locked for writing and made if need be.
 
     ``Busy`` if another process writes it, ``ConfigChanged`` if it belongs to another study.
-    ``lock`` says how long to wait for others, as in ``Writer``; ``build`` makes the study.
+    ``lock`` says how long to wait for others, as in ``Writer``; ``build`` makes the study. A run is
+    ``running`` "alone", or "joint" if other runs may share it.
     """
     with Writer(config.journal, **lock) as writer:
         if writer.journal is None:
@@ -230,6 +299,8 @@ def open_notebook(
             writer.append(header(config))
         notebook = _replayed(config, writer.journal, writer, build)
         _correct_objective(notebook, writer.journal)
+        if running is not None:
+            writer.begin(share=running == "joint")
         yield notebook
 
 
@@ -251,126 +322,60 @@ def _replayed(
 ) -> Notebook:
     if journal is not None:
         check_same(journal, config)
-        _check_points(journal, config)
+        check_points(journal, config)
     rows = events.once(journal.rows) if journal is not None else []
     study = replay(config, rows, fits=False, build=build)
     return Notebook(study, config, rows, writer, _cold=True, build=build)
 
 
-def _check_points(journal: Journal, config: StudyConfig) -> None:
-    """An error that names the line of a point which is not in the study's space."""
-    book, known = Notebook(build_study(config)), dict[int, Point]()
-    space = book.study.space
-    pairs = zip(space.names, space.parameters, strict=True)
-    needed = {name for name, parameter in pairs if parameter.when is None}
-    for row, line in zip(journal.rows, journal.lines, strict=True):
-        point: Point = row.get("point", {})
-        if not point or point == known.get(row["id"]):
-            continue
-        try:
-            if not needed <= set(point) <= set(space.names):
-                raise ValueError(f"it must have the parameters {', '.join(space.names)}")
-            space.check(book.x(point))
-        except ValueError as error:
-            raise ValueError(
-                f"{config.journal}:{line}: point must be in the study's space, and {error}: "
-                f"something else has changed the line, restore the file or move it away"
-            ) from None
-        known[row["id"]] = point
-
-
-def config_of(journal: Journal, path: Path) -> StudyConfig:
-    """The study to which a journal belongs; ``path`` is where it lies."""
-    study = study_of(journal)
-    if not isinstance(study, dict) or not {"problem", "method", "seed", "initial"} <= set(study):
-        raise ValueError(f"{path} must be the journal of a study, and its header describes none")
-    problem = {key: value for key, value in study["problem"].items() if value is not None}
-    data = {key: study[key] for key in ("method", "seed", "initial")}
-    where = path.resolve().parent
-    if path.name == "study.jsonl":
-        data |= {key: value for key, value in problem.items() if key != "label"}
-    else:
-        where = where.parents[1] if len(where.parents) > 1 else where
-        known = () if "space" in problem else ("minimum",)
-        data["problems"] = [{k: v for k, v in problem.items() if k not in known}]
-    data["budget"] = max(1, len(entries_of(journal.rows)), study["initial"]["n"] or 1)
-    data["name"] = where.name if LABEL.admits(where.name) else "study"
-    return from_dict({**data, "output": str(where.parent)}, str(path)).studies()[0]
-
-
 def replay(
-    config: StudyConfig, rows: Sequence[Row], fits: bool = True, build: Build = build_study
+    config: StudyConfig,
+    rows: Sequence[Row],
+    fits: bool = True,
+    build: Build = build_study,
+    saved: Ensemble | None = None,
 ) -> Study:
-    """The study as it was after these rows."""
+    """The study as it was after these rows; ``saved`` is what its sampler came to last."""
     study = build(config)
-    x_of = Notebook(study).x
     right = events.amended(rows)
     marked = [row.get("moved", row["fitted"]) for row in right if "fitted" in row]
     if fits and marked:
-        saved = ensembles.load(state_path(config.journal))
         told = sum(row.get("event") == "told" for row in right)
         study.ensemble = saved if saved is not None and max(marked) <= saved.n <= told else None
     again = fits and study.ensemble is None
     for row in right:
         event = row.get("event")
         if event == "told":
-            study.tell(x_of(row["point"]), row["value"])
+            _tell(study, x_of(study.space, row["point"]), row)
         elif event == "failed":
-            study.fail(x_of(row["point"]), row["reason"])
+            study.fail(x_of(study.space, row["point"]), row["reason"])
         if again and "fitted" in row:
             study.fit()
     study.seconds.clear()
     for entry in entries_of(rows).values():
         if entry.state == "pending":
-            study.expect(x_of(entry.point))
+            study.expect(x_of(study.space, entry.point))
     return study
 
 
-def header(config: StudyConfig) -> dict[str, Any]:
-    """The journal's first line: what the study is, and the versions that it was made with."""
-    study = config.described()
-    if not config.problem.black_box:
-        study["problem"]["minimum"] = build_problem(config.problem).minimum
-    versions = {"python": platform.python_version()} | {name: version(name) for name in VERSIONED}
-    return {
-        "format": FORMAT,
-        "fitbo": fitbo.__version__,
-        "campaign": config.campaign.name,
-        "budget": config.campaign.budget,
-        "study": study,
-        "versions": versions,
-    }
+def observation(
+    value: float, std: float | None, constraints: Mapping[str, float | None] | None
+) -> dict[str, Any]:
+    """What a row says about a value: JSON has no NaN, so what is not known is null."""
+    row: dict[str, Any] = {"value": value} | ({} if std is None else {"std": std})
+    if constraints:
+        known = {k: v if v is not None and isfinite(v) else None for k, v in constraints.items()}
+        row["constraints"] = known
+    return row
 
 
-def check_same(journal: Journal, config: StudyConfig) -> None:
-    """``ConfigChanged`` if a journal does not belong to this study."""
-    path = config.journal
-    if not isinstance(journal.header.get("study"), dict):
-        raise ConfigChanged(f"{path} is not the journal of a study: give this one another name")
-    old, new = (_lasting(each) for each in (study_of(journal), header(config)["study"]))
-    changed = [line.removeprefix("problem.") for line in differences(old, new)]
-    if not any(row.get("event") == "told" for row in journal.rows):
-        # What was evaluated is only known to fail: its correction is no other study.
-        changed = [line for line in changed if not line.startswith("objective")]
-    order, now = (", ".join(each["problem"].get("space") or ()) for each in (old, new))
-    if not changed and order != now:  # which coordinate belongs to which parameter
-        changed = [f"space: was in the order {order}, is {now}"]
-    if changed:
-        folder = shlex.quote(str(config.directory))
-        raise ConfigChanged(
-            f"{path} was made by another configuration: {'; '.join(changed)}. Give the study or "
-            f"campaign another name or output, or move its results away; to keep its evaluations, "
-            f"fitbo export {folder} old.csv and fitbo import that into the renamed study"
-        )
-
-
-def study_of(journal: Journal) -> Any:
-    """What a journal's header says about its study, with the objective as it was corrected last."""
-    study = journal.header.get("study")
-    corrected = [row for row in journal.rows if row.get("event") == "objective"]
-    if not corrected or not isinstance(study, dict):
-        return study
-    return {**study, "problem": {**study["problem"], "objective": corrected[-1]["objective"]}}
+def _tell(study: Study, x: Any, row: Row) -> None:
+    """Tell the study what a row says: a std only counts if there may be noise, and what an outcome
+    constraint is about is not known if it is not there.
+    """
+    std = None if study.settings.deterministic is True else row.get("std")
+    about = dict.fromkeys(names_of(study.constraints)) | (row.get("constraints") or {})
+    study.tell(x, row["value"], std, about)
 
 
 def _correct_objective(notebook: Notebook, journal: Journal | None) -> None:
@@ -382,15 +387,11 @@ def _correct_objective(notebook: Notebook, journal: Journal | None) -> None:
         return
     if any(row.get("event") == "told" for row in journal.rows):
         return
+    if notebook.writer is not None and notebook.writer.others():
+        raise ConfigChanged(
+            f"{notebook.config.journal} is being run with another objective: wait until that run "
+            f"has ended, or end it"
+        )
     notebook.append({"event": "objective", "objective": now["objective"]})
     for entry in notebook.outcomes:
         notebook.forget(entry)
-
-
-def _lasting(study: Mapping[str, Any]) -> dict[str, Any]:
-    """What a header says about the study itself, which must not change."""
-    parts = {
-        part: {k: v for k, v in study.get(part, {}).items() if k not in INCIDENTAL}
-        for part in ("problem", "method")
-    }
-    return {**study, **parts}

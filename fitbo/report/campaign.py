@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 
 from fitbo.report import figures, page
-from fitbo.report.drawing import Style, image
-from fitbo.report.history import Run, Runs, campaign_labels
-from fitbo.report.page import Cell
-from fitbo.report.picture import picture_figure
-from fitbo.report.regret import FLOOR, SUCCESS, Summary, known_minimum
+from fitbo.report.charts import Panel
+from fitbo.report.curves import problem_panels
+from fitbo.report.drawing import image
+from fitbo.report.history import Run, campaign_labels, group
+from fitbo.report.page import Cell, Page
+from fitbo.report.palette import Style
+from fitbo.report.picture import Drawn, figure_1d
+from fitbo.report.regret import FLOOR, SUCCESS, Summary, known_minimum, summarise
 
 HEADINGS = {"immediate": "immediate regret", "simple": "simple regret", "best": "best value"}
 CAPTION = (
@@ -30,42 +33,57 @@ CURVES = (
     "lines are medians over seeds, bands the quartiles. A line is dotted where not every run has "
     "reached that far. The grey strip is the initial design."
 )
+HINT = (
+    "In every figure: point at a curve to read it, drag to zoom (two fingers on a screen), click a "
+    "name to switch a method off on the whole page."
+)
 CAPTIONS = {
     "regret": "Immediate regret |f(recommended) - minimum| and simple regret, on a log scale: "
     + CURVES,
     "best": f"The best value so far: {CURVES}",
-    "eta": "The posterior of η, the lower bound of the model's warp: its median, 50% and 90% bands "
-    "(medians over seeds), against the true minimum.",
+    "minimum": "What was believed of f*, the minimum (or maximum): the posterior's median, 50% and "
+    "90% bands, medians over seeds. Dashed is the true one; where it is unknown, the line is the "
+    "best value so far.",
+    "eta": "These journals hold no posterior of the minimum. This is that of η, the lower bound of "
+    "the model's warp, which lies below the minimum and is not it: median, 50% and 90% bands, "
+    "medians over seeds. Dashed is the true minimum, or the line the best value so far.",
     "seconds": "Seconds of MCMC and search per suggestion, median over seeds.",
-    "picture": "Above, the posterior after the initial design of the first seed; below, each "
-    "method's acquisition function, and the point that it asked for next.",
+    "picture": "The posterior after the initial design of the first seed, and each method's "
+    "acquisition function with the point that it asked for next.",
 }
 
 
 def draw(
-    problem: str, methods: Mapping[str, Sequence[Run]], style: Mapping[str, Style]
+    problem: str,
+    methods: Mapping[str, Sequence[Run]],
+    style: Mapping[str, Style],
+    picture: Drawn | None = None,
 ) -> dict[str, bytes]:
-    """The figures of one problem, by kind."""
+    """The figures of one problem, by kind, as pictures."""
     known = all(known_minimum(runs) for runs in methods.values())
+    kind, _ = figures.posterior_bands(methods)
     drawn = {
         "regret": figures.regret_figure(problem, methods, style) if known else None,
         "best": None if known else figures.best_figure(problem, methods, style),
-        "eta": figures.eta_figure(problem, methods, style),
+        kind: figures.posterior_figure(problem, methods, style),
         "seconds": figures.seconds_figure(problem, methods, style),
-        "picture": picture_figure(methods),
+        "picture": figure_1d(picture, style) if picture is not None else None,
     }
     return {kind: image(figure) for kind, figure in drawn.items() if figure is not None}
 
 
-def write_page(
+def campaign_page(
     runs: Sequence[Run],
-    grouped: Runs,
-    rows: Sequence[Summary],
-    style: Mapping[str, Style],
-    drawn: Mapping[str, Mapping[str, bytes]],
-    pages: Mapping[Path, str],
-) -> str:
-    """The HTML of the campaign's page; ``pages`` links journals to the pages of their studies."""
+    pictures: Mapping[str, Drawn | None] | None = None,
+    pages: Mapping[Path, str] | None = None,
+) -> Page:
+    """The campaign's page.
+
+    pictures   those of problems of one dimension, which need a model
+    pages      the addresses of the pages of studies, by their journals
+    """
+    grouped, pages, pictures = group(runs), pages or {}, pictures or {}
+    style = figures.run_styles(grouped)
     slug = dict(zip(grouped, slugs(grouped), strict=True))
     facts = [
         _count(len(grouped), "problem"),
@@ -73,16 +91,26 @@ def write_page(
         _count(len({run.seed for run in runs}), "seed"),
         f"{sum(run.complete for run in runs)} of {_count(len(runs), 'run')} complete",
     ]
-    sections = page.section("summary", "Summary", page.table(*_table(rows, style)), CAPTION)
-    for problem, images in drawn.items():
-        body = page.figures(problem, images, CAPTIONS)
-        mine = [run for each in grouped[problem].values() for run in each if run.path in pages]
+    sections = page.section(
+        "summary", "Summary", page.table(*_table(summarise(grouped), style)), CAPTION
+    )
+    sections += f'<p class="caption">{escape(HINT)}</p>'
+    charts: dict[str, list[Panel]] = {}
+    for problem, methods in grouped.items():
+        kinds = problem_panels(methods, style, pictures.get(problem))
+        charts |= {f"{slug[problem]}-{kind}": panels for kind, panels in kinds.items()}
+        body = "".join(
+            page.figure(f"{slug[problem]}-{kind}", f"{problem}: {kind}", CAPTIONS[kind])
+            for kind in kinds
+        )
+        mine = [run for each in methods.values() for run in each if run.path in pages]
         if mine:
             body += page.table([("study", False), ("best", True)], [_link(r, pages) for r in mine])
         sections += page.section(slug[problem], problem, body)
     links = "".join(f'<a href="#{slug[problem]}">{escape(problem)}</a>' for problem in grouped)
-    return page.render(
+    return page.compose(
         " and ".join(dict.fromkeys(campaign_labels(runs).values())),
+        charts,
         facts=escape(" · ".join(facts)),
         links=links if len(grouped) > 1 else "",
         notes="".join(f'<p class="note">{escape(note)}</p>' for note in _notes(runs)),

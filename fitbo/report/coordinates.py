@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from fitbo.mixture import Array
 from fitbo.records.events import Entry
 from fitbo.report import drawing
-from fitbo.report.drawing import COLOURS, INK, MUTED, Style, looks, shorten
+from fitbo.report.drawing import INK, MUTED, looks, shorten
+from fitbo.report.palette import COLOURS, Style
 from fitbo.space import Categorical, Parameter, Space
 
 # From the best values to the worst; dark to light, so that it also reads in grey.
@@ -48,9 +49,7 @@ def parallel_figure(
     axes.spines[:].set_visible(False)
 
     def lines(entries: Sequence[Entry], **look: Any) -> None:
-        heights = [
-            np.array([_height(p, e.point.get(label)) for label, p in pairs]) for e in entries
-        ]
+        heights = [np.array([height(p, e.point.get(label)) for label, p in pairs]) for e in entries]
         axes.add_collection(LineCollection([_smooth(each) for each in heights], **look))
 
     lines(failed, **FAILED, zorder=2)
@@ -58,9 +57,9 @@ def parallel_figure(
     lines(told, colors=[BEST_FIRST(r) for r in rank], linewidths=widths, alpha=0.9, zorder=3)
     for i, (label, parameter) in enumerate(pairs):
         axes.axvline(i, color="#9ca3af", lw=1.0, zorder=1)
-        for height, text in _ticks(parameter):
+        for at, text in ticks(parameter):
             look: Style = {"fontsize": 7.5, "color": MUTED, "bbox": BOX}
-            axes.annotate(shorten(text, 12), (i, height), **BESIDE, **look)
+            axes.annotate(shorten(text, 12), (i, at), **BESIDE, **look)
         bold: Style = {"fontsize": 9.5, "fontweight": "bold", "color": INK}
         axes.text(i, 1.075, shorten(label, 16), ha="center", **bold)
     axes.set(xlim=(-0.15, len(pairs) - 1 + 0.35), ylim=(-0.06, 1.06), xticks=[], yticks=[])
@@ -76,7 +75,7 @@ def parallel_figure(
     return figure
 
 
-def _height(parameter: Parameter, value: Any) -> float:
+def height(parameter: Parameter, value: Any) -> float:
     """Where a value is on its axis, from 0 to 1; NaN of one that does not exist."""
     if value is None and not (isinstance(parameter, Categorical) and None in parameter.choices):
         return float("nan")
@@ -85,13 +84,14 @@ def _height(parameter: Parameter, value: Any) -> float:
     return float(parameter.encode(value)[0])
 
 
-def _ticks(parameter: Parameter) -> list[tuple[float, str]]:
+def ticks(parameter: Parameter) -> list[tuple[float, str]]:
+    """Values of a parameter to be written on its axis, with their heights."""
     if isinstance(parameter, Categorical):
         every = -(-parameter.size // MOST_TICKS)  # as many as can be read
-        return [(_height(parameter, c), str(c)) for c in parameter.choices[::every]]
+        return [(height(parameter, c), str(c)) for c in parameter.choices[::every]]
     middle = parameter.decode(np.array([[0.5]]))[0]
     low, between, high = f"{parameter.low:.4g}", f"{middle:.3g}", f"{parameter.last:.4g}"
-    inner = [] if between in (low, high) else [(_height(parameter, middle.item()), between)]
+    inner = [] if between in (low, high) else [(height(parameter, middle.item()), between)]
     return [(0.0, low), *inner, (1.0, high)]
 
 

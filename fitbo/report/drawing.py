@@ -1,15 +1,9 @@
-"""How all figures look: palette, lines, axes, titles, labels, and a figure as bytes.
-
-The palette is the colour-blind-safe one of Okabe and Ito [1].
-
-[1] Okabe, Ito, Color universal design, 2008; Wong, Points of view: color blindness, Nature Methods
-    8, 2011.
-"""
+"""How all figures look: lines, axes, titles, labels, and a figure as bytes."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import matplotlib
@@ -20,12 +14,10 @@ from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
 from fitbo.mixture import Array
+from fitbo.report.palette import Style, written
 
-Style = dict[str, Any]
 Ends = dict[str, tuple[float, float]]  # where a method's curve ends, in the units of the axes
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
-LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1, 1.5)))
 INK, MUTED, RULE = "#22272e", "#6b7280", "#e5e7eb"
 DPI = 160
 PALETTE = 192  # colours of a picture
@@ -54,23 +46,6 @@ LOOK: dict[Any, Any] = {
     "text.parse_math": False,  # a label is text, whatever dollar signs it holds
 }
 looks = matplotlib.rc_context(LOOK)  # decorates every function that draws
-
-
-def styles(methods: Sequence[str], campaigns: Sequence[str] | None = None) -> list[Style]:
-    """A colour for each distinct method, a line for each distinct campaign, in the order given.
-
-    So two campaigns' versions of one method share a colour. Beyond eight methods the colours
-    repeat with other lines.
-    """
-    colour = {name: i for i, name in enumerate(dict.fromkeys(methods))}
-    campaigns = campaigns or [""] * len(methods)
-    line = {name: i for i, name in enumerate(dict.fromkeys(campaigns))}
-    dealt = []
-    for method, campaign in zip(methods, campaigns, strict=True):
-        turn, hue = divmod(colour[method], len(COLOURS))
-        shape = LINES[(line[campaign] + len(line) * turn) % len(LINES)]
-        dealt.append({"color": COLOURS[hue], "linestyle": shape})
-    return dealt
 
 
 def blank(height: float, width: float = 9.6) -> Figure:
@@ -164,8 +139,8 @@ def label_ends(axes: Axes, ends: Ends, style: Mapping[str, Style]) -> None:
         axes.plot([x, axes.get_xlim()[1]], [level, level], lw=0.7, color=colour, alpha=0.45)
         line: Style = {"lw": 1.2, "color": colour, "alpha": 0.8, "clip_on": False}
         axes.plot([1.005, 1.035], [start, y], **line, **beside)
-        text: Style = {"va": "center", "color": colour, "fontsize": size, "fontweight": "bold"}
-        axes.text(1.045, y, shorten(method), **text, **beside)
+        text: Style = {"va": "center", "fontsize": size, "fontweight": "bold"}
+        axes.text(1.045, y, shorten(method), color=written(colour), **text, **beside)
 
 
 def spread(wanted: Array, gap: float) -> Array:

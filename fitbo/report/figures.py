@@ -16,19 +16,29 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from fitbo.mixture import Array
 from fitbo.report import drawing
-from fitbo.report.drawing import INK, Ends, Style, looks
+from fitbo.report.drawing import INK, Ends, looks
 from fitbo.report.history import Run, Runs
-from fitbo.report.regret import Curve, curve, eta_band, seconds_curve
+from fitbo.report.palette import Style, styles, written
+from fitbo.report.regret import Curve, curve, quantile_band, seconds_curve
 
 Methods = Mapping[str, Sequence[Run]]
+SYMBOLS = {"minimum": "f*", "eta": "η"}
+NAMES = {"minimum": "f*, the optimum", "eta": "η, the model's bound, which is not the optimum"}
 
 
 def run_styles(grouped: Runs) -> dict[str, Style]:
     """The style of each method's label, for all problems of a report."""
     first = {label: runs[0] for methods in grouped.values() for label, runs in methods.items()}
     runs = first.values()
-    dealt = drawing.styles([run.method for run in runs], [str(run.folder) for run in runs])
+    dealt = styles([run.method for run in runs], [str(run.folder) for run in runs])
     return dict(zip(first, dealt, strict=True))
+
+
+def regret_measures(methods: Methods) -> dict[str, str]:
+    """The regrets that are known, with their names."""
+    unknown = any(np.isnan(run.immediate).all() for runs in methods.values() for run in runs)
+    simple = {"simple": "Simple regret"}
+    return simple if unknown else {"immediate": "Immediate regret", **simple}
 
 
 def regret_figure(problem: str, methods: Methods, style: Mapping[str, Style]) -> Figure:
@@ -37,10 +47,7 @@ def regret_figure(problem: str, methods: Methods, style: Mapping[str, Style]) ->
     The line is dotted where not every run has reached that far. Immediate regret is left out where
     the value of a recommended point is unknown.
     """
-    measures = {"immediate": "Immediate regret", "simple": "Simple regret"}
-    if any(np.isnan(run.immediate).all() for runs in methods.values() for run in runs):
-        del measures["immediate"]
-    figure, axes = _curves(problem, methods, style, measures)
+    figure, axes = _curves(problem, methods, style, regret_measures(methods))
     _regret_ticks(axes)
     axes.set_ylabel("regret (log scale)")
     return figure
@@ -50,13 +57,7 @@ def best_figure(problem: str, methods: Methods, style: Mapping[str, Style]) -> F
     """The best value so far, median and quartile band over seeds."""
     figure, axes = _curves(problem, methods, style, {"best": "Best value so far"})
     axes.set_ylabel("value")
-    # A range that shows where the curves end: the first tenth of each may lie beyond.
-    bands = [curve(runs, "best") for runs in methods.values()]
-    late = [(band.low[len(band.n) // 10 :], band.high[len(band.n) // 10 :]) for band in bands]
-    lows, highs = (np.concatenate(ends) for ends in zip(*late, strict=True))
-    low = float(min(lows[np.isfinite(lows)], default=0.0))
-    high = float(max(highs[np.isfinite(highs)], default=1.0))
-    axes.set_ylim(*drawing.roomy(*drawing.apart(low, high), 0.06))
+    axes.set_ylim(*best_limits([curve(runs, "best") for runs in methods.values()]))
     return figure
 
 
@@ -124,14 +125,24 @@ def seconds_figure(problem: str, methods: Methods, style: Mapping[str, Style]) -
     return figure
 
 
-@looks
-def eta_figure(problem: str, methods: Methods, style: Mapping[str, Style]) -> Figure | None:
-    """eta's posterior, 50 and 90% bands, against the minimum or the best value; a panel per method.
+def posterior_bands(methods: Methods) -> tuple[str, dict[str, Array]]:
+    """The kind "minimum" and each method's quantiles of f*, (N, 5); without any, those of "eta"."""
 
-    None if no method has a posterior of eta.
+    def known(what: str) -> dict[str, Array]:
+        bands = {method: quantile_band(runs, what) for method, runs in methods.items()}
+        return {method: band for method, band in bands.items() if np.isfinite(band).any()}
+
+    bands = known("optimum")
+    return ("minimum", bands) if bands else ("eta", known("eta"))
+
+
+@looks
+def posterior_figure(problem: str, methods: Methods, style: Mapping[str, Style]) -> Figure | None:
+    """The posterior of f*, or else of eta: 50 and 90% bands; a panel per method.
+
+    Against the minimum, or the best value where it is unknown. None if there is no posterior.
     """
-    bands = {method: eta_band(runs) for method, runs in methods.items()}
-    bands = {method: band for method, band in bands.items() if np.isfinite(band).any()}
+    kind, bands = posterior_bands(methods)
     if not bands:
         return None
     minimum = next(iter(methods.values()))[0].minimum
@@ -146,26 +157,36 @@ def eta_figure(problem: str, methods: Methods, style: Mapping[str, Style]) -> Fi
             axes.axhline(minimum, color=INK, lw=1.1, ls=(0, (4, 2)))
         else:
             axes.step(n, curve(methods[method], "best").median, where="post", color=INK, lw=1.1)
-        axes.set_title(drawing.shorten(method, 32), fontsize=9.5, color=colour)
+        axes.set_title(drawing.shorten(method, 32), fontsize=9.5, color=written(colour))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
         axes.margins(x=0.02)
-    grid[0, 0].set_ylim(*_eta_limits(list(bands.values()), minimum))
+    grid[0, 0].set_ylim(*band_limits(list(bands.values()), minimum))
     for axes in grid[:, 0]:
-        axes.set_ylabel("η")
+        axes.set_ylabel(SYMBOLS[kind])
     for column in grid.T:
         [axes for axes in column if axes.get_visible()][-1].tick_params(labelbottom=True)
     figure.supxlabel("evaluations", fontsize=9.5)
     reference = "dashed: the true optimum" if known else "black: the best value so far"
-    drawing.title_line(figure, problem, f"posterior of η (median, 50%, 90%); {reference}")
+    what = f"posterior of {NAMES[kind]} (median, 50%, 90%); {reference}"
+    drawing.title_line(figure, problem, what)
     return figure
 
 
-def _eta_limits(bands: Sequence[Array], minimum: float) -> tuple[float, float]:
+def band_limits(bands: Sequence[Array], minimum: float) -> tuple[float, float]:
     """The later half's 90% bands and the minimum, with room; a wild start is cut off."""
     known = [band[np.isfinite(band[:, 0])][:, [0, 4]] for band in bands]
     values = np.concatenate([band[len(band) // 2 :].ravel() for band in known])
     values = np.append(values, minimum) if np.isfinite(minimum) else values
     return drawing.roomy(float(values.min()), float(values.max()), 0.35, least=1.0)
+
+
+def best_limits(bands: Sequence[Curve]) -> tuple[float, float]:
+    """A range that shows where the curves end: the first tenth of each may lie beyond."""
+    late = [(band.low[len(band.n) // 10 :], band.high[len(band.n) // 10 :]) for band in bands]
+    lows, highs = (np.concatenate(ends) for ends in zip(*late, strict=True))
+    low = float(min(lows[np.isfinite(lows)], default=0.0))
+    high = float(max(highs[np.isfinite(highs)], default=1.0))
+    return drawing.roomy(*drawing.apart(low, high), 0.06)
 
 
 def _regret_ticks(axes: Axes) -> None:

@@ -7,7 +7,10 @@ symbol          shape      meaning
 ``simple``      (n,)       best - minimum; NaN where the minimum is unknown
 ``immediate``   (n,)       |f(recommended x) - minimum| after each evaluation; NaN where unknown
 ``seconds``     (n,)       of MCMC and search for one suggestion; NaN in the initial design
-``eta``         (n, 5)     posterior quantiles 5, 25, 50, 75, 95% of eta; NaN where none
+``optimum``     (n, 5)     posterior quantiles 5, 25, 50, 75, 95% of f*, the minimum; NaN where
+                           the journal has none
+``eta``         (n, 5)     the same of eta, the bound of the model's warp, which is not the minimum
+``found``       (k,)       where the best value improved: indices into the arrays above, and points
 ==============  =========  ====================================================================
 
 If a function is maximised, ``minimum`` is its maximum, and regrets are how far below it one is.
@@ -26,9 +29,12 @@ import numpy as np
 
 from fitbo.mixture import Array
 from fitbo.records.archive import journals
-from fitbo.records.events import ETA_QUANTILES, OUTCOMES, Row, amended, once
+from fitbo.records.events import ETA_QUANTILES, OUTCOMES, Point, Row, amended, once
 from fitbo.records.journal import parsed
+from fitbo.space.outcomes import OutcomeConstraint, hold, outcome_constraints
 from fitbo.study import OPTIMA, SIGNS, bounded
+
+QUANTILES = len(ETA_QUANTILES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +52,9 @@ class Run:
     best: Array
     immediate: Array
     seconds: Array
+    optimum: Array
     eta: Array
+    found: Sequence[tuple[int, Point]]
     stopped: bool
     header: Mapping[str, Any]
     path: Path
@@ -146,7 +154,8 @@ def _run(path: Path, data: bytes, minima: Mapping[str, float]) -> Run:
         direction = study["problem"].get("direction", "minimize")
         optimum = study["problem"].get(OPTIMA[direction])
         minimum, sign = _number(minima.get(label, optimum)), SIGNS[direction]
-        walked = _walk(rows, sign)
+        constraints = outcome_constraints(study["problem"].get("outcome_constraints", ()))
+        walked, found = _walk(rows, sign, constraints)
         best, recommended, seconds = walked[:, :3].T
         budgets = [journal.header.get("budget"), len(best), *(row.get("budget") for row in rows)]
         return Run(
@@ -161,7 +170,9 @@ def _run(path: Path, data: bytes, minima: Mapping[str, float]) -> Run:
             best=best,
             immediate=abs(recommended - minimum),
             seconds=np.where(np.arange(len(best)) < initial, np.nan, seconds),
-            eta=walked[:, 3:],
+            optimum=walked[:, 3 : 3 + QUANTILES],
+            eta=walked[:, 3 + QUANTILES :],
+            found=found,
             stopped=bool(rows) and rows[-1].get("event") == "stopped",
             header=journal.header,
             path=path,
@@ -173,34 +184,46 @@ def _run(path: Path, data: bytes, minima: Mapping[str, float]) -> Run:
         ) from error
 
 
-def _walk(rows: Sequence[Row], sign: float) -> Array:
-    """After each outcome the best f so far, f of what is recommended, seconds, eta: (n, 8)."""
+def _walk(
+    rows: Sequence[Row], sign: float, constraints: Sequence[OutcomeConstraint]
+) -> tuple[Array, list[tuple[int, Point]]]:
+    """After each outcome best f so far, f of what is recommended, seconds, f*, eta: (n, 13).
+
+    And where the best improved. Of f only what is known where the outcome constraints hold.
+    """
     asked = {row["id"]: row for row in rows if row.get("event") == "asked"}
     steps: list[list[float]] = []
+    found: list[tuple[int, Point]] = []
     best = best_y = f_of_best = sign * np.inf
     tracked = modelled = False
     for row in rows:
         if row.get("event") in OUTCOMES:
             y = float(bounded(_number(row.get("value"))))  # as large as it is in the model
+            if not hold(constraints, row.get("constraints") or {}):
+                y = np.nan
             f = _number(row.get("f"), y)
             tracked = tracked or row.get("f") is not None
-            best = f if sign * f < sign * best else best
+            if sign * f < sign * best:
+                best = f
+                found.append((len(steps), row.get("point") or {}))
             if sign * y < sign * best_y:
                 best_y, f_of_best = y, f
             spent = asked.get(row["id"], {}).get("suggestion_seconds") or {}
             seconds = sum(_number(spent.get(part), 0.0) for part in ("mcmc", "search"))
-            found = steps[-1][1] if modelled else f_of_best
-            unknown = [np.nan] * len(ETA_QUANTILES)
-            steps.append([best, found, seconds if spent else np.nan, *unknown])
-        if steps and row.get("eta") is not None:
-            steps[-1][3:] = [_number(q) for q in row["eta"]]
+            advised = steps[-1][1] if modelled else f_of_best
+            unknown = [np.nan] * (2 * QUANTILES)
+            steps.append([best, advised, seconds if spent else np.nan, *unknown])
+        for place, key in enumerate(("minimum", "eta")):
+            if steps and row.get(key) is not None:
+                start = 3 + place * QUANTILES
+                steps[-1][start : start + QUANTILES] = [_number(q) for q in row[key]]
         if steps and (row.get("recommended") or {}).get("f") is not None:
             tracked = modelled = True
             steps[-1][1] = float(row["recommended"]["f"])
-    walked = np.array(steps, dtype=np.float64).reshape(-1, 3 + len(ETA_QUANTILES))
+    walked = np.array(steps, dtype=np.float64).reshape(-1, 3 + 2 * QUANTILES)
     if not tracked:
         walked[:, 1] = np.nan
-    return walked
+    return walked, found
 
 
 def _number(value: float | None, missing: float = np.nan) -> float:

@@ -1,36 +1,48 @@
-"""HTML: the frame of a page, its style sheet, its one script, its tables and its figures.
+"""HTML: the frame of a page, what it carries inside itself, its tables and its figures.
 
-A page needs nothing but itself: images are inlined, the only script sorts tables, and a content
-security policy prevents other scripts and all downloads. Every text that comes from a journal is
-escaped. The same journals give the same bytes: there is no date on a page.
+A page needs nothing but itself: the charting library, the script, the style sheet and the data of
+the figures are inside (``assets/``). A content security policy admits that one script and that one
+style sheet by their hashes, and neither other code nor any download. Every text that comes from a
+journal is escaped, in HTML here and in the block of data as JSON without angle brackets. The same
+journals give the same bytes: there is no date on a page.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from html import escape
+from pathlib import Path
 from typing import Any, NamedTuple
+
+from fitbo.report.charts import Panel
+from fitbo.report.palette import COLOURS
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; \
-style-src 'unsafe-inline'; script-src 'sha256-{{script_hash}}'; \
-base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="{{policy}}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>{{title}}: fitbo report</title>
+<title>{{title}}</title>
 <style>{{style}}</style>
 </head>
 <body>
-<main>
+<main>{{main}}</main>
+<script id="data" type="application/json">{{data}}</script>
+<script>{{script}}</script>
+</body>
+</html>
+"""
+MAIN = """
 <header>
-<p class="brand">fitbo report</p>
+<p class="brand">fitbo {{brand}}</p>
 <h1>{{title}}</h1>
 <p class="facts">{{facts}}</p>
 <nav>{{links}}</nav>
@@ -41,90 +53,13 @@ base-uri 'none'; form-action 'none'">
 <h2>How it was run</h2>
 {{config}}
 </section>
-</main>
-<script>{{script}}</script>
-</body>
-</html>
 """
-
-STYLE = """
-:root { --back: #f6f7f9; --card: #ffffff; --ink: #1f2328; --muted: #59636e; --rule: #d9dee4;
-  --accent: #0072b2; --stripe: #f6f8fa; --note: #fff4d6; --note-ink: #5c4400; }
-@media (prefers-color-scheme: dark) {
-  :root { --back: #12161c; --card: #1b2129; --ink: #e6eaf0; --muted: #a3adba; --rule: #323a45;
-    --accent: #6cb6e8; --stripe: #20272f; --note: #3b3113; --note-ink: #f5dc9a; }
-  figure img { filter: brightness(.94); }
-}
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--back); color: var(--ink);
-  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
-main { max-width: 1140px; margin: 0 auto; padding: 2.2rem 1.2rem 4rem; }
-.brand { margin: 0; color: var(--accent); font-weight: 600; font-size: .85rem;
-  letter-spacing: .06em; }
-h1 { margin: .1rem 0 .2rem; font-size: 2rem; line-height: 1.2; overflow-wrap: anywhere; }
-h2 { margin: 2.6rem 0 .8rem; font-size: 1.3rem; overflow-wrap: anywhere; }
-h3 { font-size: 1rem; }
-.facts, .caption, figcaption { color: var(--muted); }
-.facts { margin: 0; }
-.caption, figcaption { font-size: .88rem; }
-nav { display: flex; flex-wrap: wrap; gap: .4rem .6rem; margin-top: .9rem; }
-nav a { color: var(--accent); text-decoration: none; border: 1px solid var(--rule);
-  border-radius: 999px; padding: .1rem .8rem; font-size: .9rem; background: var(--card); }
-nav a:hover { border-color: var(--accent); }
-.note { background: var(--note); color: var(--note-ink); border-radius: 8px; padding: .6rem 1rem; }
-.scroll { overflow-x: auto; background: var(--card); border: 1px solid var(--rule);
-  border-radius: 10px; }
-table { border-collapse: collapse; width: 100%; font-size: .88rem; }
-th, td { padding: .5rem .7rem; text-align: left; white-space: nowrap; }
-td { border-top: 1px solid var(--rule); font-variant-numeric: tabular-nums; }
-td a { color: var(--accent); }
-tbody tr:nth-child(even) { background: var(--stripe); }
-.number { text-align: right; }
-th { padding: 0; vertical-align: bottom; }
-th button { all: unset; box-sizing: border-box; width: 100%; padding: .6rem .7rem; cursor: pointer;
-  position: relative; font-weight: 600; color: var(--muted); white-space: normal;
-  line-height: 1.3; }
-th button:hover { color: var(--ink); }
-th button:focus-visible { outline: 2px solid var(--accent); outline-offset: -2px; }
-th button::after { position: absolute; margin-left: .1em; }
-.still { padding: .6rem .7rem; }
-th[aria-sort] button { color: var(--accent); }
-th[aria-sort="ascending"] button::after { content: "\\2191"; }
-th[aria-sort="descending"] button::after { content: "\\2193"; }
-.dot { display: inline-block; width: .7em; height: .7em; border-radius: 50%; margin-right: .55em;
-  box-shadow: 0 0 0 1.5px var(--card), 0 0 0 2px var(--rule); }
-figure { margin: 0 0 1.4rem; background: var(--card); border: 1px solid var(--rule);
-  border-radius: 10px; overflow: hidden; }
-figure img { display: block; width: 100%; height: auto; background: #fff; padding: 12px 14px 8px; }
-figcaption { padding: .6rem 1rem .75rem; border-top: 1px solid var(--rule); }
-details { background: var(--card); border: 1px solid var(--rule); border-radius: 10px;
-  padding: .6rem 1rem; margin-bottom: .8rem; }
-summary { cursor: pointer; font-weight: 600; overflow-wrap: anywhere; }
-pre { overflow-x: auto; background: var(--stripe); border-radius: 8px; padding: .8rem 1rem;
-  font: .82rem/1.5 ui-monospace, SFMono-Regular, Menlo, "DejaVu Sans Mono", monospace; }
-@media print { body { background: #fff; } figure, table { break-inside: avoid; } }
-"""
-
-SCRIPT = """
-"use strict";
-for (const table of document.querySelectorAll("table.sortable")) {
-  const headings = [...table.tHead.rows[0].cells];
-  headings.forEach((heading, column) => heading.firstChild.addEventListener("click", () => {
-    const down = heading.getAttribute("aria-sort") === "ascending";
-    headings.forEach(other => other.removeAttribute("aria-sort"));
-    heading.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const numeric = heading.classList.contains("number");
-    const key = row => row.cells[column].dataset.value;
-    const order = (a, b) => numeric ? a - b : a.localeCompare(b, "en", {numeric: true});
-    const rows = [...table.tBodies[0].rows].sort((a, b) => {
-      const [left, right] = [key(a), key(b)];
-      if (left === "" || right === "") return (left === "") - (right === "");  // no value: last
-      return down ? order(right, left) : order(left, right);
-    });
-    table.tBodies[0].append(...rows);
-  }));
-}
-"""
+LIVE = 'watch<span id="live" role="status">live</span>'
+NO_SCRIPT = (
+    "A script draws this figure. Without it: the same as a picture is in the folder figures."
+)
+ASSETS = Path(__file__).parent / "assets"
+Charts = Mapping[str, Sequence[Panel]]  # by the keys of their figures
 
 
 class Cell(NamedTuple):
@@ -133,16 +68,48 @@ class Cell(NamedTuple):
     text: str
     key: Any = None
     strong: bool = False
-    dot: str | None = None  # a colour
+    dot: str | None = None  # a colour of the palette
     link: str | None = None
 
 
-def render(title: str, **parts: str) -> str:
-    """The page; ``facts``, ``links``, ``notes``, ``sections`` and ``config`` are its HTML."""
-    digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
-    known = {"title": escape(title), "style": STYLE, "script": SCRIPT, "script_hash": digest}
-    # In one pass, so that a label that looks like a placeholder is left as it is.
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: (known | parts)[match[1]], PAGE)
+class Page(NamedTuple):
+    """A page in its parts: its title, the HTML within <main>, the data of its figures."""
+
+    title: str
+    main: str
+    charts: Charts
+
+    def html(self, **live: Any) -> str:
+        """The whole document; ``live`` is for a page that asks its server for what is new."""
+        parts = {
+            "policy": policy(bool(live)),
+            "title": escape(f"{self.title}: fitbo report"),
+            "style": _style(),
+            "main": self.main.replace("{{brand}}", LIVE if live else "report", 1),
+            "data": json_block({"charts": self.charts, **live}),
+            "script": _script(),
+        }
+        return _filled(PAGE, parts)
+
+
+def compose(title: str, charts: Charts, **parts: str) -> Page:
+    """A page; ``facts``, ``links``, ``notes``, ``sections`` and ``config`` are its HTML."""
+    main = _filled(MAIN, {"title": escape(title), "brand": "{{brand}}", **parts})
+    return Page(title, main, charts)
+
+
+def policy(live: bool = False) -> str:
+    """The content security policy: our script and style by hash; if live, our server's answers."""
+    parts = ["default-src 'none'", f"script-src '{_digest(_script())}'"]
+    parts += [f"style-src '{_digest(_style())}'"]
+    parts += ["connect-src 'self'"] if live else []
+    return "; ".join([*parts, "base-uri 'none'", "form-action 'none'"])
+
+
+def json_block(value: Any) -> str:
+    """JSON for a script element: no text in it can end the element or open a comment."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def section(name: str, title: str, body: str, caption: str = "") -> str:
@@ -151,12 +118,11 @@ def section(name: str, title: str, body: str, caption: str = "") -> str:
     return f'<section id="{name}"><h2>{escape(title)}</h2>{body}{foot}</section>'
 
 
-def figures(title: str, drawn: Mapping[str, bytes], captions: Mapping[str, str]) -> str:
-    """Images by their kinds, each with its caption."""
-    return "".join(
-        f'<figure><img alt="{escape(title)}: {kind}" src="data:image/png;base64,'
-        f'{base64.b64encode(data).decode()}"><figcaption>{escape(captions[kind])}</figcaption></figure>'
-        for kind, data in drawn.items()
+def figure(key: str, title: str, caption: str) -> str:
+    """Where the script draws the panels of this key; key and texts are plain."""
+    return (
+        f'<figure data-chart="{escape(key)}" aria-label="{escape(title)}"><div class="canvas">'
+        f"<noscript>{NO_SCRIPT}</noscript></div><figcaption>{escape(caption)}</figcaption></figure>"
     )
 
 
@@ -176,7 +142,7 @@ def table(
     )
     kind = ' class="sortable"' if sortable else ""
     return (
-        f'<div class="scroll"><table{kind}><thead><tr>{head}</tr></thead>'
+        f'<div class="scroll" tabindex="0"><table{kind}><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 
@@ -186,6 +152,11 @@ def details(title: str, *parts: str) -> str:
     return f"<details><summary>{escape(title)}</summary>{''.join(parts)}</details>"
 
 
+def _filled(template: str, parts: Mapping[str, str]) -> str:
+    # In one pass, so that a label that looks like a placeholder is left as it is.
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
+
+
 def _cell(cell: Cell, css: str) -> str:
     inner = escape(cell.text)
     if cell.link is not None:
@@ -193,7 +164,30 @@ def _cell(cell: Cell, css: str) -> str:
     if cell.strong:
         inner = f"<strong>{inner}</strong>"
     if cell.dot is not None:
-        inner = f'<span class="dot" style="background:{escape(cell.dot)}"></span>{inner}'
+        inner = f'<span class="dot c{COLOURS.index(cell.dot)}"></span>{inner}'
     # The script sorts by the key; an empty one comes last.
     unknown = cell.key is None or (isinstance(cell.key, float) and not math.isfinite(cell.key))
     return f'<td{css} data-value="{"" if unknown else escape(str(cell.key))}">{inner}</td>'
+
+
+@cache
+def _asset(name: str) -> str:
+    return (ASSETS / name).read_text(encoding="utf-8")
+
+
+@cache
+def _script() -> str:
+    licence = "/*! uPlot 1.6.32\n" + _asset("uPlot.LICENSE.txt") + "*/\n"
+    parts = ("uPlot.iife.min.js", "scales.js", "panels.js", "figures.js", "page.js")
+    return licence + "\n".join(map(_asset, parts))
+
+
+@cache
+def _style() -> str:
+    dots = "".join(f".c{i} {{ background: {c}; }}\n" for i, c in enumerate(COLOURS))
+    return _asset("uPlot.min.css") + "\n" + _asset("page.css") + dots
+
+
+@cache
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

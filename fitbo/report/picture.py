@@ -8,7 +8,7 @@ method's acquisition function.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -21,8 +21,11 @@ from fitbo.records.archive import journal_at
 from fitbo.records.events import entries_of
 from fitbo.records.notebook import config_of, replay
 from fitbo.report import drawing
-from fitbo.report.drawing import COLOURS, INK, looks
+from fitbo.report.charts import INK as PAGE_INK
+from fitbo.report.charts import Panel, panel, series, thinned
+from fitbo.report.drawing import INK, looks
 from fitbo.report.history import Run
+from fitbo.report.palette import COLOURS, Style
 
 GRID = 501
 
@@ -46,33 +49,50 @@ class AcquisitionCurve(NamedTuple):
     alpha: Array
     x_next: float
 
+    @property
+    def scaled(self) -> Array:
+        """From 0 to 1, (G,)."""
+        return (self.alpha - self.alpha.min()) / (float(np.ptp(self.alpha)) or 1.0)
+
+
+class Drawn(NamedTuple):
+    """What a picture shows; ``normalise`` for methods whose values have no common unit."""
+
+    picture: Picture
+    curves: Sequence[AcquisitionCurve]
+    normalise: bool
+
+    @property
+    def unit(self) -> str:
+        return "acquisition" + (", scaled" if self.normalise else ", nats")
+
+    def alpha(self, curve: AcquisitionCurve) -> Array:
+        return curve.scaled if self.normalise else np.asarray(curve.alpha)
+
 
 @looks
-def figure_1d(p: Picture, curves: Sequence[AcquisitionCurve], *, normalise: bool = False) -> Figure:
-    """The paper's picture: surrogate above, acquisitions below, the next query of each marked.
-
-    ``normalise`` maps each acquisition to [0, 1], for methods whose values have no common unit.
-    """
+def figure_1d(drawn: Drawn, style: Mapping[str, Style]) -> Figure:
+    """The paper's picture: surrogate above, acquisitions below, the next query of each marked."""
+    p = drawn.picture
     figure = drawing.blank(5.4, 8.4)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     for width, opacity, label in ((2, 0.13, None), (1, 0.20, "mean ± 1, 2 deviations")):
         low, high = p.mean - width * p.deviation, p.mean + width * p.deviation
-        above.fill_between(p.x, low, high, color=COLOURS[5], alpha=opacity, lw=0, label=label)
+        above.fill_between(p.x, low, high, color=COLOURS[0], alpha=opacity, lw=0, label=label)
     above.plot(p.x, p.mean, color=COLOURS[0], lw=1.8, label="surrogate mean")
     above.plot(p.x, p.truth, color=INK, lw=1.2, ls=(0, (4, 2)), label="truth")
     above.plot(p.X, p.y, "o", color=INK, ms=5, mec="white", mew=0.8, label="data", zorder=5)
     above.set_ylabel("f(x)")
     above.set_title(p.name)
     above.margins(x=0)
-    for c, style in zip(curves, drawing.styles([c.label for c in curves]), strict=True):
-        span = float(np.ptp(c.alpha)) or 1.0
-        alpha = (c.alpha - c.alpha.min()) / span if normalise else np.asarray(c.alpha)
-        below.plot(p.x, alpha, lw=1.7, label=c.label, **style)
-        colour, peak = style["color"], float(np.interp(c.x_next, p.x, alpha))
+    for c in drawn.curves:
+        alpha = drawn.alpha(c)
+        below.plot(p.x, alpha, lw=1.7, label=c.label, **style[c.label])
+        colour, peak = style[c.label]["color"], float(np.interp(c.x_next, p.x, alpha))
         for axes in (above, below):
             axes.axvline(c.x_next, color=colour, lw=1.0, alpha=0.55, zorder=1)
         below.plot([c.x_next], [peak], "v", color=colour, ms=8, mec="white", mew=0.9, zorder=6)
-    below.set_ylabel("acquisition" + (", scaled" if normalise else ", nats"))
+    below.set_ylabel(drawn.unit)
     below.set_xlabel("x")
     below.set_title("acquisition; ▼ next query")
     below.margins(y=0.12)
@@ -82,7 +102,32 @@ def figure_1d(p: Picture, curves: Sequence[AcquisitionCurve], *, normalise: bool
     return figure
 
 
-def picture_figure(methods: Mapping[str, Sequence[Run]]) -> Figure | None:
+def picture_panels(drawn: Drawn, style: Mapping[str, Style]) -> list[Panel]:
+    """The same for a page."""
+    p, some = drawn.picture, thinned(len(drawn.picture.x))
+    x, mean, deviation = p.x[some], p.mean[some], p.deviation[some]
+    bands = [(mean - width * deviation, mean + width * deviation) for width in (2, 1)]
+    above = [
+        series("surrogate, ± 1 and 2 deviations", mean, COLOURS[0], bands),
+        series("truth", p.truth[some], PAGE_INK, dash=[6, 4], width=1.5),
+        series("data", p.y, PAGE_INK, at=p.X, kind="points", size=8),
+    ]
+    below = []
+    for c in drawn.curves:
+        alpha, look = drawn.alpha(c), style[c.label]
+        peak = [float(np.interp(c.x_next, p.x, alpha))]
+        below.append(series(c.label, alpha[some], look, group=c.label))
+        notes = [f"{c.label} asks for {c.x_next:.5g}"]
+        top: dict[str, Any] = {"group": c.label, "kind": "points", "size": 11, "notes": notes}
+        below.append(series(f"{c.label}, next", peak, look["color"], at=[c.x_next], **top))
+    axis = {"label": "x"}
+    return [
+        panel(axis, {"label": "f(x)"}, x, above, title=p.name),
+        panel(axis, {"label": drawn.unit}, x, below, title="acquisition; dot: the next query"),
+    ]
+
+
+def picture_of(methods: Mapping[str, Sequence[Run]]) -> Drawn | None:
     """Surrogate and acquisitions after the initial design; None unless there is such a picture.
 
     For the first seed whose every journal goes beyond its initial design, and for our own methods
@@ -126,4 +171,4 @@ def picture_figure(methods: Mapping[str, Sequence[Run]]) -> Figure | None:
                 X=study.X[:, 0],
                 y=study.y,
             )
-    return picture and figure_1d(picture, curves, normalise=used != {"fitbo"})
+    return picture and Drawn(picture, curves, used != {"fitbo"})

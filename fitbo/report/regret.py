@@ -97,9 +97,9 @@ def _reach(series: Sequence[Array]) -> int:
     return sorted(map(len, series), reverse=True)[(len(series) + 1) // 2 - 1]
 
 
-def eta_band(runs: Sequence[Run]) -> Array:
-    """The median over the runs of each quantile of eta at n, (N, 5); NaN where none is known."""
-    return _medians([run.eta for run in runs])
+def quantile_band(runs: Sequence[Run], what: str = "optimum") -> Array:
+    """The median over runs of each quantile of f* ("optimum") or "eta" at n, (N, 5); or NaN."""
+    return _medians([getattr(run, what) for run in runs])
 
 
 def seconds_curve(runs: Sequence[Run]) -> Array:

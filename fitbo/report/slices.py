@@ -18,7 +18,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from fitbo.mixture import Array, Mixture
 from fitbo.records.events import Entry, Point
 from fitbo.report import drawing
-from fitbo.report.drawing import COLOURS, INK, MUTED, looks, shorten
+from fitbo.report.drawing import INK, MUTED, looks, shorten
+from fitbo.report.palette import COLOURS, Style
 from fitbo.space import Categorical, Integer, Parameter
 from fitbo.study import LARGEST, Study, bounded
 
@@ -48,38 +49,50 @@ class Line(NamedTuple):
 
 @looks
 def progress_figure(
-    name: str, outcomes: Sequence[Entry], n_initial: int, sign: float = 1.0
+    name: str,
+    outcomes: Sequence[Entry],
+    n_initial: int,
+    sign: float = 1.0,
+    counts: Callable[[Entry], bool] = lambda entry: True,
 ) -> Figure:
     """Values against evaluations, failures at the foot, and the best value so far.
 
-    With ``sign`` -1 the best is the highest.
+    With ``sign`` -1 the best is the highest. Where a value does not ``count``, an outcome
+    constraint is broken.
     """
     figure = drawing.blank(3.6)
     axes = figure.subplots()
     n = np.arange(1, len(outcomes) + 1)
     y = np.array([np.nan if e.value is None else e.value for e in outcomes])
     known = np.isfinite(y)
-    best, worst = sign * np.array(_limits(sign * y[known]))
+    held = known & np.array([counts(e) for e in outcomes], dtype=np.bool_)
+    good = np.where(held, y, np.nan)
+    best, worst = sign * np.array(value_limits(sign * y[known]))
     inside, beyond = known & (sign * (y - worst) <= 0), known & (sign * (y - worst) > 0)
     arrow = "^" if sign > 0 else "v"
     foot = axes.get_xaxis_transform()
-    axes.plot(n[inside], y[inside], "o", ms=4.2, color=MUTED, alpha=0.55, mec="none")
+    for part, face in ((inside & held, MUTED), (inside & ~held, "none")):
+        edges = "none" if face == MUTED else MUTED
+        axes.plot(n[part], y[part], "o", ms=4.2, mfc=face, alpha=0.55, mec=edges)
     edge = np.full(beyond.sum(), worst)
     axes.plot(n[beyond], edge, arrow, ms=4.6, color=MUTED, alpha=0.55, mec="none")
-    axes.step(n, sign * np.fmin.accumulate(sign * y), where="post", color=BLUE, lw=2.0)
+    axes.step(n, sign * np.fmin.accumulate(sign * good), where="post", color=BLUE, lw=2.0)
     failed = np.full((~known).sum(), 0.03)
     axes.plot(n[~known], failed, "x", ms=5, mew=1.4, color=RED, transform=foot)
-    if known.any():
-        i = int(np.nanargmin(sign * y))
+    if held.any():
+        i = int(np.nanargmin(sign * good))
         axes.plot(n[i], y[i], "o", ms=7.5, mfc="white", mec=BLUE, mew=2.0, zorder=5)
+    if known.any():
         span = worst - best
         axes.set_ylim(*sorted([best - 0.12 * span, worst + 0.08 * span]))
     axes.set_xlim(0.5, len(n) + 0.5)
     shown = [("best so far", BLUE, "-", ""), ("value", MUTED, "none", "o")]
     shown += [("beyond the axis", MUTED, "none", arrow)] if beyond.any() else []
     shown += [("failed", RED, "none", "x")] if len(failed) else []
+    shown += [("infeasible", MUTED, "none", "o")] if (known & ~held).any() else []
     for label, colour, line, marker in shown:
-        axes.plot([], [], color=colour, ls=line, marker=marker, label=label, lw=2, ms=5)
+        face = "none" if label == "infeasible" else colour
+        axes.plot([], [], color=colour, ls=line, marker=marker, mfc=face, label=label, lw=2, ms=5)
     drawing.legend_line(axes, len(shown), bbox_to_anchor=(1.0, 0.99), handlelength=1.4)
     axes.set_ylabel("value")
     drawing.evaluations_axis(axes, min(n_initial, len(n)), 0.5)
@@ -87,24 +100,45 @@ def progress_figure(
     return figure
 
 
-def slice_figure(name: str, study: Study, told: Sequence[Point], point: Point) -> Figure:
+def slice_figure(
+    name: str,
+    study: Study,
+    told: Sequence[Point],
+    point: Point,
+    lines: Sequence[Line] | None = None,
+) -> Figure:
     """The posterior of f along each parameter, the others as in ``point``: mean and 90% band."""
+    lines = slice_lines(study, point) if lines is None else lines
+    return _panels(name, "slices through the recommended point", lines, study, told, BLUE, point)
+
+
+def slice_lines(study: Study, point: Point) -> list[Line]:
+    """The curves of ``slice_figure``."""
 
     def band(f: Mixture, _: int) -> tuple[Array, Array, Array]:
         half = BAND * np.sqrt(f.variance)
         return f.mean, f.mean - half, f.mean + half
 
-    lines = _along(study, study.space.check(point)[None], GRID, band)
-    return _panels(name, "slices through the recommended point", lines, study, told, BLUE, point)
+    return _along(study, study.space.check(point)[None], GRID, band)
 
 
 def dependence_figure(
-    name: str, study: Study, told: Sequence[Point], rng: np.random.Generator
+    name: str,
+    study: Study,
+    told: Sequence[Point],
+    rng: np.random.Generator,
+    lines: Sequence[Line] | None = None,
 ) -> Figure:
     """The mean of f along each parameter, averaged over points of the space that have its value.
 
     Each hyperparameter sample has its own such curve; the band holds 90% of them.
     """
+    lines = dependence_lines(study, rng) if lines is None else lines
+    return _panels(name, "partial dependence", lines, study, told, GREEN)
+
+
+def dependence_lines(study: Study, rng: np.random.Generator) -> list[Line]:
+    """The curves of ``dependence_figure``."""
     space = study.space
     V = space.place(rng.random((4 * BACKGROUND, len(space.parameters))))
     good = V[space.feasible(V)][:BACKGROUND]
@@ -115,8 +149,7 @@ def dependence_figure(
         low, high = np.quantile(curves, [0.05, 0.95], axis=1)
         return curves.mean(1), low, high
 
-    lines = _along(study, behind, COARSE, band)
-    return _panels(name, "partial dependence", lines, study, told, GREEN)
+    return _along(study, behind, COARSE, band)
 
 
 def _along(study: Study, behind: Array, most: int, band: Band) -> list[Line]:
@@ -180,14 +213,14 @@ def _panels(
         if point is not None:
             at = line.place(point[line.name])
             if isinstance(line.parameter, Categorical):
-                ring: drawing.Style = {"ms": 9, "mfc": "white", "mew": 2.0, "zorder": 5}
+                ring: Style = {"ms": 9, "mfc": "white", "mew": 2.0, "zorder": 5}
                 axes.plot(at, line.mean[at], "o", mec=colour, **ring)
             else:
                 axes.axvline(at, color=INK, lw=0.9, ls=(0, (3, 2)), alpha=0.7, zorder=1)
         axes.set_xlabel(shorten(line.name), color=INK)
     for axes in panels[:, 0]:
         axes.set_ylabel("value")
-    panels[0, 0].set_ylim(*_common_limits(lines, study))
+    panels[0, 0].set_ylim(*common_limits(lines, study))
     drawing.title_line(figure, name, what)
     return figure
 
@@ -218,7 +251,7 @@ def _draw_line(axes: Axes, line: Line, colour: str) -> None:
     axes.margins(x=0.02)
 
 
-def _limits(known: Array) -> tuple[float, float]:
+def value_limits(known: Array) -> tuple[float, float]:
     """A range that shows the best well: the worst tenth may lie beyond if it is far away."""
     if not len(known):
         return 0.0, 1.0
@@ -226,7 +259,8 @@ def _limits(known: Array) -> tuple[float, float]:
     return drawing.apart(low, most if most - low <= 2.5 * (usual - low) else usual)
 
 
-def _common_limits(lines: Sequence[Line], study: Study) -> tuple[float, float]:
+def common_limits(lines: Sequence[Line], study: Study) -> tuple[float, float]:
+    """The range of value that all panels share."""
     low = min(float(line.low.min()) for line in lines)
     high = max(float(line.high.max()) for line in lines)
     # A band far beyond all that was seen would flatten the rest.

@@ -10,11 +10,12 @@ from uuid import uuid4
 from fitbo.decode import ConfigError
 from fitbo.records.archive import journal_at
 from fitbo.records.notebook import notebook_of
-from fitbo.report.campaign import draw, markdown_table, slugs, write_page
+from fitbo.report.campaign import campaign_page, draw, markdown_table, slugs
 from fitbo.report.figures import run_styles
 from fitbo.report.history import Run, group, load
+from fitbo.report.picture import picture_of
 from fitbo.report.regret import summarise
-from fitbo.report.study import study_page
+from fitbo.report.study import study_images, study_page, study_view
 
 Pages = Literal["own", "all", "none"]
 
@@ -39,18 +40,17 @@ def write_report(
     page = _destination(paths, output)
     pictures = _folder(page.parent / "figures")
     if len(runs) == 1 and runs[0].black_box:
-        html, images = study_page(notebook_of(journal_at(runs[0].path), runs[0].path), runs[0])
-        drawn = {"study": images}
+        view = study_view(notebook_of(journal_at(runs[0].path), runs[0].path), runs[0])
+        html, drawn = study_page(view).html(), {"study": study_images(view)}
     else:
-        grouped = group(runs)
-        rows, style = summarise(grouped), run_styles(grouped)
-        drawn = {problem: draw(problem, grouped[problem], style) for problem in grouped}
-        links = _write_studies(runs, page.parent, pages)
-        html = write_page(runs, grouped, rows, style, drawn, links)
-        drawn = dict(zip(slugs(drawn), drawn.values(), strict=True))
-        _put(page.with_name("summary.md"), markdown_table(rows))
-    for slug, images in drawn.items():
-        for kind, data in images.items():
+        grouped, links = group(runs), _write_studies(runs, page.parent, pages)
+        style, shown = run_styles(grouped), {p: picture_of(m) for p, m in grouped.items()}
+        html = campaign_page(runs, shown, links).html()
+        images = [draw(p, methods, style, shown[p]) for p, methods in grouped.items()]
+        drawn = dict(zip(slugs(grouped), images, strict=True))
+        _put(page.with_name("summary.md"), markdown_table(summarise(grouped)))
+    for slug, kinds in drawn.items():
+        for kind, data in kinds.items():
             _put(pictures / f"{slug}-{kind}.png", data)
     _put(page, html)
     return page
@@ -84,10 +84,10 @@ def _write_studies(runs: Sequence[Run], folder: Path, pages: Pages) -> dict[Path
     links = {}
     for run, name in zip(wanted, names, strict=True):
         try:
-            html, _ = study_page(notebook_of(journal_at(run.path), run.path), run)
+            view = study_view(notebook_of(journal_at(run.path), run.path), run)
         except ConfigError:  # of another optimiser, or of a version whose settings are not ours
             continue
-        _put(_folder(folder / "studies") / f"{name}.html", html)
+        _put(_folder(folder / "studies") / f"{name}.html", study_page(view).html())
         links[run.path] = f"studies/{name}.html"
     return links
 

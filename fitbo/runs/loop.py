@@ -7,7 +7,8 @@ is chosen while all are busy and waits for the first that is free, unless choosi
 negligible part of the time of an evaluation.
 
 Every point is in the notebook before it is submitted, and its outcome before the next is chosen.
-What was pending in the notebook is evaluated first: an interruption loses no point.
+What was pending in the notebook is evaluated first: an interruption loses no point. Nor does one of
+another run that shares the notebook: what it leaves when it dies is evaluated here, next.
 """
 
 from __future__ import annotations
@@ -17,17 +18,18 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from dataclasses import KW_ONLY, asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from statistics import median
 from typing import Any
 
 from fitbo.objectives import Outcome, end_all
 from fitbo.objectives.outcome import described, ending
-from fitbo.records.events import GIVEN, Entry, Point
+from fitbo.records.events import GIVEN, OUTCOMES, Entry, Point
 from fitbo.records.notebook import Notebook
 from fitbo.runs.limits import Limits
 from fitbo.runs.standing import recommend
 from fitbo.space import Exhausted
+from fitbo.space.outcomes import lacking, names_of
 
 logger = logging.getLogger(__name__)
 
@@ -90,13 +92,16 @@ class Loop:
         if self.n_workers < 1:
             raise ValueError(f"n_workers must be at least 1, got {self.n_workers}")
         self.began = time.monotonic() - self.notebook.elapsed
-        self.queue = self.notebook.pending()  # left by an interruption, or wanted by the caller
-        self.left_over = {entry.id for entry in self.queue}
+        with self.notebook.locked():  # left by an interruption, or wanted by the caller
+            self.queue = self.notebook.abandoned()
+        self.waiting = {entry.id for entry in self.queue}
+        self.left_over = set(self.waiting)
         self.running: dict[Future[Outcome], tuple[Entry, float]] = {}
         self.ended: dict[Future[Outcome], float] = {}  # when, even if we were busy choosing
         self.spent: list[float] = []  # seconds of the evaluations so far
         self.ready: Entry | None = None  # chosen, and not started
         self.closing: str | None = None  # why nothing new is started
+        self.full: str | None = None  # the same, unless another run dies and leaves a point
         self.broken: NothingWorks | None = None
         self.failures = 0  # of this session
 
@@ -122,21 +127,34 @@ class Loop:
         if self.broken is not None and not len(self.notebook.study.y):
             raise self.broken
         notebook, unused = self.notebook, self.ready
-        if unused is not None and notebook.study.is_pending(notebook.x(unused.point)):
-            notebook.forget(unused)
-        return self.closing or "there was nothing to evaluate"
+        with notebook.locked():
+            if unused is not None and notebook.study.is_pending(notebook.x(unused.point)):
+                notebook.forget(unused)
+        return self.closing or self.full or "there was nothing to evaluate"
 
     def _fill(self) -> None:
         """Start evaluations until every worker has one, and choose ahead if that is worth it."""
         while self.closing is None and len(self.running) < self.n_workers:
-            self._check()
+            with self.notebook.locked():
+                self._inherit()
+                self._check()
+                if self.ready is None:
+                    self._choose()
             if self.ready is None:
-                self._choose()
+                break
             self._start()
         if self.n_workers > 1 and self.ready is None and not self.queue:
             busy = not any(future.done() for future in self.running)
             if busy and self._hurried():
-                self._choose()
+                with self.notebook.locked():
+                    self._inherit()
+                    self._choose()
+
+    def _inherit(self) -> None:
+        """What is to be evaluated first: of those before us, and of other runs that have died."""
+        own = (0, self.notebook.run)  # by hand, or what this run has begun
+        found = self.notebook.abandoned()
+        self.queue = [e for e in found if e.id in self.waiting or e.run not in own]
 
     def _check(self) -> None:
         """Close if there is a reason to, other than what the model says about going on."""
@@ -156,27 +174,25 @@ class Loop:
 
     def _spent(self) -> bool:
         """Whether nothing new is to be started, as after the last evaluation of the budget."""
-        budget = self.limits.budget
+        budget, self.full = self.limits.budget, None
         if budget is not None and self.ready is None and self._begun() >= budget:
-            self.closing = self.closing or f"the budget of {budget} evaluations is spent"
-        return self.closing is not None
+            self.full = f"the budget of {budget} evaluations is spent"
+        return (self.closing or self.full) is not None
 
     def _begun(self) -> int:
         """Evaluations chosen in total, whatever their outcome; without those still queued."""
-        waiting = {entry.id for entry in self.queue}
-        return sum(
-            entry.state != "forgotten" and entry.source != GIVEN and entry.id not in waiting
-            for entry in self.notebook.entries.values()
-        )
+        return self.notebook.begun() - sum(entry.source != GIVEN for entry in self.queue)
 
     def _choose(self) -> None:
         """The next point, pending in the notebook; or the reason why there is none."""
         if not self._spent() and self.limits.tolerance is not None and not self.queue:
             self._close(self._reached(self.limits))
-        if self.closing is not None:
+        if (self.closing or self.full) is not None:
             return
         if self.queue:
             self.ready = self.queue.pop(0)
+            self.waiting.discard(self.ready.id)
+            self.left_over.add(self.ready.id)
             self.resume(self.ready)
             return
         study, more = self.notebook.study, {}
@@ -211,8 +227,7 @@ class Loop:
         for future in [future for future in self.running if future in done]:
             entry, started = self.running[future]
             self.spent.append(self.ended.pop(future, time.monotonic()) - started)
-            outcome = outcome_of(future, self.spent[-1])
-            self._record(entry, outcome)
+            outcome = self._record(entry, outcome_of(future, self.spent[-1]))
             del self.running[future]
             self.watch(self.notebook, entry, outcome)
             self._suspect(outcome)
@@ -230,17 +245,31 @@ class Loop:
         self.broken = NothingWorks(f"{all_of} {outcome.reason}", outcome.trace)
         self.closing = self.closing or self.broken.reason
 
-    def _record(self, entry: Entry, outcome: Outcome) -> None:
+    def _record(self, entry: Entry, outcome: Outcome) -> Outcome:
+        """Write an outcome down; one that lacks what a constraint is about becomes a failure."""
         more: dict[str, Any] = {"seconds": round(outcome.seconds, 6), "elapsed": self.elapsed()}
         more |= {"attempts": outcome.attempts} if outcome.attempts > 1 else {}
         if outcome.kept and self.notebook.config is not None:
             folder = self.notebook.config.directory
             more["scratch"] = [os.path.relpath(path, folder) for path in outcome.kept]
-        if outcome.value is None:
-            self.notebook.failed(entry, outcome.reason or "failed", **more)
-        else:
-            f = {} if self.truth is None else {"f": self.truth(entry.point)}
-            self.notebook.told(entry, outcome.value, **f, **more)
+        study = self.notebook.study
+        wrong = outcome.value is not None and lacking(study.constraints, outcome.constraints)
+        if wrong:
+            more["returned"] = outcome.value  # it can still be told, with what it lacks
+            outcome = replace(outcome, value=None, reason=f"{wrong}; the value was {outcome.value}")
+        with self.notebook.locked():
+            if self.notebook.entries[entry.id].state in OUTCOMES:
+                what = outcome.reason if outcome.value is None else outcome.value
+                logger.warning("%d was told meanwhile, and keeps that, not %s", entry.id, what)
+            elif outcome.value is None:
+                self.notebook.failed(entry, outcome.reason or "failed", **more)
+            else:
+                more |= {} if self.truth is None else {"f": self.truth(entry.point)}
+                if outcome.std is not None and study.settings.deterministic is True:
+                    logger.warning("the std of evaluation %d is ignored: deterministic", entry.id)
+                about = {name: outcome.constraints[name] for name in names_of(study.constraints)}
+                self.notebook.told(entry, outcome.value, outcome.std, about, **more)
+        return outcome
 
     def _hurried(self) -> bool:
         """Whether choosing takes so long, compared with evaluating, that it is worth doing early.
@@ -279,7 +308,7 @@ def recommended(notebook: Notebook, truth: Truth | None = None) -> dict[str, Any
     """What is recommended now, as a row has it; with the noise-free value where it is known."""
     found = recommend(notebook)
     more = {} if truth is None else {"f": truth(found.point)}
-    return {"recommended": asdict(found) | more}
+    return {"recommended": found.described() | more}
 
 
 def outcome_of(future: Future[Outcome], seconds: float) -> Outcome:

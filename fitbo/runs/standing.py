@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from fitbo.inference.importance import Importance
-from fitbo.records.events import Entry, Point
+from fitbo.records.events import GIVEN, Entry, Point
 from fitbo.records.notebook import Notebook
 from fitbo.runs.limits import limits_of
 from fitbo.study import Study
@@ -14,11 +17,37 @@ from fitbo.study import Study
 
 @dataclass(frozen=True)
 class Recommended:
-    """Where the posterior mean is best, the mean there and its standard deviation."""
+    """Where the posterior mean is best, the mean there and its standard deviation.
+
+    ``feasible`` is the probability that the outcome constraints hold there, if there are any.
+    """
 
     point: Point
     mean: float
     deviation: float
+    feasible: float | None = None
+
+    def described(self) -> dict[str, Any]:
+        """As plain data."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The standard deviation of the noise, and whether it is stated, inferred or deterministic.
+
+    ``own`` values of the study state a standard deviation of their own.
+    """
+
+    std: float
+    source: str
+    own: int = 0
+
+    def __str__(self) -> str:
+        if self.source == "deterministic":
+            return "none: deterministic"
+        own = f", beside what {self.own} values state" if self.own else ""
+        return f"std {self.std:.2g}, {self.source}{own}"
 
 
 @dataclass(frozen=True)
@@ -34,20 +63,26 @@ class Summary:
     remaining: float | None  # how far it is expected to be from the best one known
     stopped: str | None
     importance: Mapping[str, Importance] | None = None  # total effects, the largest first
+    noise: Noise | None = None
+    given: int = 0  # outcomes known before, of those told and failed: they use no budget
+    feasible: int | None = None  # how many values are of points where the outcome constraints hold
 
 
 def recommend(notebook: Notebook) -> Recommended:
     """What the posterior recommends now; this needs a value."""
     found = _consulted(notebook).recommend()
-    return Recommended(notebook.plain(found.x), float(found.mean), float(found.deviation))
+    mean, deviation = float(found.mean), float(found.deviation)
+    return Recommended(notebook.plain(found.x), mean, deviation, found.feasible)
 
 
 def summarise(notebook: Notebook, stopped: str | None = None) -> Summary:
     """How the study stands; a recommendation needs two values."""
-    told = sum(entry.state == "told" for entry in notebook.entries.values())
+    told, study = sum(map(_is_told, notebook.entries.values())), notebook.study
     known, minimum, remaining = told > 1, None, None
     if known and (study := _consulted(notebook)).fit().has_paths:
-        minimum, remaining = tuple(study.minimum_quantiles().tolist()), study.remaining()
+        remaining = study.remaining()
+        if not study.constraints:  # with them a lower place may be infeasible
+            minimum = tuple(study.minimum_quantiles().tolist())
     return Summary(
         told=told,
         failed=sum(entry.state == "failed" for entry in notebook.entries.values()),
@@ -58,7 +93,22 @@ def summarise(notebook: Notebook, stopped: str | None = None) -> Summary:
         remaining=remaining,
         stopped=stopped or notebook.stopped,
         importance=_consulted(notebook).importance() if known else None,
+        noise=noise_of(_consulted(notebook)) if known else None,
+        given=sum(entry.source == GIVEN for entry in notebook.outcomes),
+        feasible=sum(map(notebook.counts, notebook.outcomes)) if study.constraints else None,
     )
+
+
+def noise_of(study: Study) -> Noise:
+    """What is known about the noise of a study that has values."""
+    settings = study.acting
+    source = "inferred" if settings.noise_std is None else "stated"
+    source = "deterministic" if settings.deterministic is True else source
+    return Noise(study.noise_level(), source, int(np.isfinite(study.stds).sum()))
+
+
+def _is_told(entry: Entry) -> bool:
+    return entry.state == "told"
 
 
 def status(notebook: Notebook) -> Summary:

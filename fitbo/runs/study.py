@@ -9,6 +9,10 @@ interrupted asks for the same points as one that was not; in parallel no finishe
 Evaluations run inline, from threads, or on a Dask cluster. A program has its own process in any
 case; with ``processes`` a Python function has one too, so that its death is one failure. Where the
 last run died during an evaluation (its scratch directory is left), that evaluation gets one too.
+
+A study of a file of its own may have several runs at a time, each another worker: they share the
+journal and the budget, and each chooses by all that is known and pending. What a run leaves when it
+dies, another evaluates.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ from fitbo.config.campaign import StudyConfig
 from fitbo.config.executor import Executor as ExecutorConfig
 from fitbo.objectives import Outcome, PythonObjective, end_left_over, evaluate
 from fitbo.records.events import Entry, Point
-from fitbo.records.notebook import Notebook, open_notebook
+from fitbo.records.notebook import Notebook, Running, open_notebook
 from fitbo.runs.limits import limits_of
 from fitbo.runs.loop import Loop, Truth, Watch, inline, recommended
 from fitbo.study import Study
@@ -81,7 +85,7 @@ def run(
         return "the callback ended it" if wanted else "interrupted" if interrupted else None
 
     def again(entry: Entry) -> None:
-        row: dict[str, Any] = {"event": "again", "id": entry.id}
+        row: dict[str, Any] = {"event": "again", "id": entry.id} | notebook.mine()
         if end_left_over(_scratch(config, entry)) and alone(entry):
             row["isolated"] = True
             logger.warning(
@@ -92,11 +96,16 @@ def run(
             )
         notebook.append(row)
 
+    running: Running = "joint" if config.campaign.single else "alone"
     with (
         chdir("."),  # afterwards the working directory is the one before
-        open_notebook(config, running=config.campaign.single, patience=patience) as notebook,
+        open_notebook(config, running=running, patience=patience) as notebook,
         _place(config.evaluations) as (executor, workers),
     ):
+        with notebook.locked():
+            if others := notebook.writer.others() if notebook.writer is not None else ():
+                which = "another run is" if len(others) == 1 else f"{len(others)} other runs are"
+                logger.warning("%s: %s at work on it, and this one joins", config.title, which)
         here = inline(lambda entry: job(entry)())
 
         def submit(entry: Entry) -> Future[Outcome]:
@@ -114,16 +123,20 @@ def run(
             resume=again,
         )
         reason = loop.run()
-        with suppress(OSError):  # nothing failed, nothing is kept
-            config.scratch.rmdir()
-        if interrupted:
-            return None
-        if notebook.stopped != reason:
-            row: dict[str, Any] = {"event": "stopped", "reason": reason, "elapsed": loop.elapsed()}
-            row["budget"] = config.campaign.budget
-            if len(notebook.study.y) > 1:
-                row |= recommended(notebook, truth)
-            notebook.append(row | notebook.fitted())
+        with notebook.locked():
+            left = notebook.abandoned()
+            notebook.elsewhere = tuple(e for e in notebook.pending() if e not in left)
+            if not notebook.elsewhere:
+                with suppress(OSError):  # nothing failed, nothing is kept
+                    config.scratch.rmdir()
+            if interrupted:
+                return None
+            if not notebook.elsewhere and notebook.stopped != reason:
+                row: dict[str, Any] = {"event": "stopped", "reason": reason}
+                row |= {"elapsed": loop.elapsed(), "budget": config.campaign.budget}
+                if len(notebook.study.y) > 1:
+                    row |= recommended(notebook, truth)
+                notebook.append(row | notebook.fitted())
         return notebook
 
 

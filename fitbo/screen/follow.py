@@ -86,7 +86,7 @@ class Lines(Nothing):
         known = notebook.best
         what = f"failed: {outcome.reason}" if outcome.value is None else f"{outcome.value:.6g}"
         best = f"  (best {known.value:.6g})" if known is not None else ""
-        done = f"[{len(notebook.outcomes)}/{self.budget}]"
+        done = f"[{sum(e.source != GIVEN for e in notebook.outcomes)}/{self.budget}]"
         line = Text(f"{done} {short(entry.point)}: {what}{best}")
         if self.console.is_terminal:  # the value first, so that what is cut off is of the point
             line = Text(f"{done} {what}{best}  {short(entry.point)}")
@@ -153,7 +153,8 @@ class Bar(Nothing):
         left = self.left()
         far = f"{self.count}/{self.budget}" + ("" if left is None else f"  {duration(left)} left")
         top.add_row(Text(self.title), ProgressBar(self.budget, self.count), Text(far))
-        best = "no value yet" if self.best is None else f"best {self.best:.6g}"
+        best = "nothing feasible yet" if self.count > self.failed else "no value yet"
+        best = best if self.best is None else f"best {self.best:.6g}"
         failed = f", {self.failed} failed" if self.failed else ""
         rows: list[Any] = [top, Text(best + failed, no_wrap=True, overflow="ellipsis")]
         now = self.clock()

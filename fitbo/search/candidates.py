@@ -4,9 +4,9 @@ Symbols are those of ``fitbo.search.mixed``, which climbs from here. A point tha
 is a *snapped* one that satisfies the constraints.
 
 **If almost nothing is feasible**, up to ``MOST_DRAWS`` Sobol points are tried, then clouds of
-shrinking width about the feasible points that are known, including the taken ones. If none is found
-at all, the space is refused with an error: a constraint that no draw in thirty thousand satisfies
-(an equality of reals, say) should be written as one parameter less. A finite space of up to
+shrinking width about the feasible points that are known, including the taken ones, then a search
+that lowers the violation of the constraints (``fitbo.search.hidden``), by which a share of 1e-6 and
+less is found. If none is found at all, the space is refused with an error. A finite space of up to
 ``space.ENUMERABLE`` points is listed instead.
 """
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fitbo.mixture import Array
+from fitbo.search.hidden import hidden_points
 from fitbo.space import DESIGNS, ENUMERABLE, Categorical, Exhausted, Space
 
 SCALES = np.array([0.2, 0.05, 0.01, 0.002])  # standard deviations of the clouds about incumbents
@@ -64,8 +65,9 @@ def nothing_left(space: Space, taken: Array) -> Exception:
     if space.plain:
         return ValueError(f"the {len(taken)} points to avoid fill the cube: lower the tolerance")
     return ValueError(
-        f"no point that satisfies the constraints was found among {MOST_DRAWS} draws: widen them, "
-        f"or write an equality as one parameter less"
+        f"no point that satisfies the constraints was found, neither among {MOST_DRAWS} draws nor "
+        f"by a search that lowers their violation: widen them, or write an equality as one "
+        f"parameter less"
     )
 
 
@@ -101,6 +103,8 @@ def draw_candidates(
     if space.size <= 2 * n:
         return rescue(inside, good, taken, 2 * n, SAME, rng)
     drawn = _sobol(inside, n, rng)
+    if not len(drawn) and space.constraints:
+        drawn = inside.kept(hidden_points(space, inside, good, rng))
     clouds = inside.kept(clouds_about(space, good, n // 2, rng))
     parts = [drawn, good[inside(good)], clouds, inside.kept(neighbours(space, good)[0])]
     found = distinct(np.concatenate(parts))
@@ -123,6 +127,8 @@ def rescue(
         known = np.concatenate([good, taken])
         clouds = clouds_about(space, known[space.feasible(known)], 8 * n, rng)
         found = inside.kept(np.concatenate([_placed(space, n, rng), clouds]))
+        if space.constraints and not untaken(space, found, taken, tolerance).any():
+            found = inside.kept(hidden_points(space, inside, known, rng))
     found = found[untaken(space, found, taken, tolerance)]
     found = found[inside(found)]
     return found[rng.permutation(len(found))[:n]]

@@ -135,8 +135,11 @@ def maximise(
     points, worth = np.concatenate(pool), np.concatenate(values)
     free = untaken(space, points, taken, tolerance)
     if not free.any():
-        points = rescue(inside, good, taken, n_candidates, tolerance, rng)
-        if not len(points):
+        for least in (tolerance, SAME):  # all that is feasible may lie within the tolerance
+            points = rescue(inside, good, taken, n_candidates, least, rng)
+            if len(points):
+                break
+        else:
             raise nothing_left(space, taken)
         worth, free = counted.value(points), np.ones(len(points), dtype=bool)
     best = int(np.argmax(np.where(free, worth, -np.inf)))

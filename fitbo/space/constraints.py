@@ -9,6 +9,10 @@ worst overflow to infinity, and the length and depth of the text are bounded.
 Truth has three values, kept as two masks, *true* and *false*. A comparison with an undefined number
 (0/0, log of a negative number) is neither; ``and``, ``or`` and ``not`` follow Kleene's tables, so
 ``x <= 0 or log(x) < 1`` is true at x = -1. A point satisfies a constraint where it is true.
+
+How far a point is from that is the *excess*, for a search that has found no such point: of a <= b
+it is a - b, of a == b |a - b|, of ``and`` the largest, of ``or`` the least, of ``not`` the
+negative.
 """
 
 from __future__ import annotations
@@ -59,6 +63,13 @@ COMPARISONS: dict[type[ast.cmpop], Callable[..., Any]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
 }
+DIFFERENCES: dict[type[ast.cmpop], Callable[..., Any]] = {  # how far each is from true
+    ast.Lt: np.subtract,
+    ast.LtE: np.subtract,
+    ast.Gt: lambda a, b: b - a,
+    ast.GtE: lambda a, b: b - a,
+    ast.Eq: lambda a, b: np.abs(a - b),
+}
 ONE = {name: getattr(np, name) for name in ("abs", "sqrt", "exp", "log", "sin", "cos")}
 MANY: dict[str, Callable[..., Any]] = {"min": np.minimum, "max": np.maximum}
 
@@ -99,6 +110,14 @@ class Expression:
         }
         with np.errstate(all="ignore"):  # undefined numbers are neither true nor false
             return np.broadcast_to(self._truth(numbers)[0], (n,)).copy()
+
+    def excess(self, columns: Columns) -> NDArray[np.float64]:
+        """How far from true it is, (n,): positive where it is false, infinite if undefined."""
+        n = len(next(iter(columns.values())))
+        found = _Reader(self.text, self.kinds).excess(_tree(self.text, self.kinds))
+        with np.errstate(all="ignore"):
+            values = np.broadcast_to(np.asarray(found(columns), dtype=np.float64), (n,))
+        return np.where(np.isnan(values), np.inf, values)
 
 
 parse = Expression
@@ -175,6 +194,30 @@ class _Reader:
             return holds & defined, ~holds & defined
 
         return compared
+
+    def excess(self, node: ast.AST) -> Value:
+        """The excess of a node that ``truth`` has taken."""
+        match node:
+            case ast.BoolOp(op=op, values=values):
+                parts = [self.excess(value) for value in values]
+                join = np.maximum if isinstance(op, ast.And) else np.fmin
+                return lambda columns: reduce(join, [part(columns) for part in parts])
+            case ast.UnaryOp(operand=a):
+                part = self.excess(a)
+                return lambda columns: -part(columns)
+            case ast.Compare(left=a, ops=ops, comparators=others):
+                links = [self.apart(*c) for c in zip([a, *others], ops, others, strict=False)]
+                return lambda columns: reduce(np.maximum, [link(columns) for link in links])
+        raise self.refusal(node, "a comparison was expected")
+
+    def apart(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> Value:
+        """The excess of a comparison; of one that is not of numbers, 1 or -1."""
+        left, right = _signed(left), _signed(right)
+        if type(op) not in DIFFERENCES or self.categorical(left, right):
+            truth = self.comparison(left, op, right)
+            return lambda columns: np.where(truth(columns)[0], -1.0, 1.0)
+        a, b = self.number(left), self.number(right)
+        return lambda columns: DIFFERENCES[type(op)](a(columns), b(columns))
 
     def categorical(self, left: ast.expr, right: ast.expr) -> bool:
         """Whether the two are a category and a choice of it, or two categories."""

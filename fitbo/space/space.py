@@ -229,6 +229,22 @@ class Space:
                 good[rows] = [holds_at(constraint, self.from_cube(U[i])) for i in rows]
         return good
 
+    def violations(self, U: Array) -> Array:
+        """How far the points (n, dim) are from each constraint, 0 where it holds: (n, number).
+
+        In the units of the constraint; of one that is a function, 1.
+        """
+        columns, active, found = self.columns(U), self.active(U), []
+        for constraint in self._constraints:
+            if isinstance(constraint, Expression):
+                applies = active[:, needed(constraint, self.names)].all(1)
+                holds = constraint(columns) | ~applies
+                excess = np.maximum(constraint.excess(columns), np.finfo(np.float64).tiny)
+                found.append(np.where(holds, 0.0, excess))
+            else:
+                found.append(np.array([not holds_at(constraint, x) for x in self.from_cube(U)]))
+        return np.array(found, dtype=np.float64).reshape(-1, len(U)).T
+
     def contains(self, point: Any) -> bool:
         """Whether the point has these parameters, within bounds, and satisfies the constraints."""
         try:

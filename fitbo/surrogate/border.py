@@ -33,10 +33,10 @@ from fitbo.surrogate.warp import MEAN_VARIANCE, NUGGET, noise_in_g
 LEAST = 1e-12  # share of its variance that a datum keeps, however near it is to another
 
 
-def extended(surrogate: Surrogate, X: Array, y: Array) -> Surrogate:
+def extended(surrogate: Surrogate, X: Array, y: Array, stated: Array | None = None) -> Surrogate:
     """The surrogate with k more data at X (k, d), and the weights that they leave to its thetas.
 
-    y (n + k,): all values, on the scale of the first n.
+    y (n + k,): all values, on the scale of the first n, and so the variances that they state.
     """
     n, theta, kernel = len(y) - len(X), surrogate.theta, surrogate.covariance.kernel
     own_eta, log_weights = surrogate.own_eta, surrogate.log_weights
@@ -48,7 +48,8 @@ def extended(surrogate: Surrogate, X: Array, y: Array) -> Surrogate:
     gap = np.where(alive, gap, np.median(gap[alive]) if alive.any() else 1.0)
     # Of each theta's own eta, and not by way of the gap, which another minimum would round anew.
     g = np.sqrt(2 * np.maximum(y - own_eta[:, None], np.finfo(np.float64).tiny))
-    noise, points = noise_in_g(theta.noise_variance, g), np.concatenate([surrogate.X_data, X])
+    noise = noise_in_g(theta.noise_variance, g, stated)
+    points = np.concatenate([surrogate.X_data, X])
     factor = np.zeros((len(gap), len(y), len(y)))
     factor[:, :n, :n] = surrogate.inverse_factor
     s2 = theta.signal_variance
@@ -72,6 +73,7 @@ def extended(surrogate: Surrogate, X: Array, y: Array) -> Surrogate:
         inverse_factor=factor,
         alpha=weights_of(factor, excess, gaps),
         noise=noise,
+        stated=stated,
         weights=_normalised(np.where(alive, log_weights + _prior_of_eta(gap), -np.inf)),
         own_eta=own_eta,
         log_weights=log_weights,

@@ -78,6 +78,7 @@ class Parabola(ABC):
     inverse_factor: Array = field(repr=False)
     alpha: Array = field(repr=False)
     noise: Array = field(repr=False)
+    stated: Array | None = field(default=None, repr=False)  # variances of the values' own, (n,)
     weights: Array | None = None  # of the thetas, (T,); None: equal
     own_eta: Array | None = None  # of each theta when it was drawn, and its log-weight since,
     log_weights: Array | None = None  # the prior of eta apart: for ``border``
@@ -94,8 +95,11 @@ class Parabola(ABC):
         kernel: Any = "matern52",
         rule: Rule = "moment_matched",
         etas: int = 1,
+        stated: Array | None = None,
     ) -> Self:
         """The surrogate given X (n, d), standardised y (n,) and samples log_theta (T, P).
+
+        ``stated`` (n,) are variances of the values' own, beside the noise that all have.
 
         With ``etas`` = K > 1, the log gap of each sample is replaced by K values of its posterior
         given the other hyperparameters (see ``etas``).
@@ -108,7 +112,7 @@ class Parabola(ABC):
         covariance = cls.COVARIANCE(X, kernel)
         theta = covariance.unpack(log_theta)
         g = warp(excess, theta.gap)
-        noise = noise_in_g(theta.noise_variance, g)
+        noise = noise_in_g(theta.noise_variance, g, stated)
         factor, jitter = np.empty((len(g), n, n)), np.empty(len(g))
         for js in blocks(len(g), CONDITION_BLOCK // n**2):
             K = np.empty(factor[js].shape)
@@ -116,7 +120,7 @@ class Parabola(ABC):
             factor[js], jitter[js] = inverse_factor(K)
         gaps = gap_quantiles(factor, excess, theta.gap, etas)
         eta, alpha = y.min() - gaps.ravel(), weights_of(factor, excess, gaps)
-        return cls(covariance, theta, eta, jitter, rule, factor, alpha, noise)
+        return cls(covariance, theta, eta, jitter, rule, factor, alpha, noise, stated)
 
     def __getitem__(self, thetas: slice) -> Self:
         """The surrogate of some of the thetas only, with all their etas."""
@@ -139,8 +143,9 @@ class Parabola(ABC):
 
     @property
     def noise_variance(self) -> Array:
-        """The variance of y about f, (T,)."""
-        return self.theta.noise_variance
+        """The variance of y about f, (T,): of values that state their own, on average."""
+        variance: Array = self.theta.noise_variance
+        return variance if self.stated is None else variance + self.stated.mean()
 
     @property
     def etas(self) -> int:

@@ -54,6 +54,11 @@ class Paths:
 
     def rows(self, X: Array, path: np.ndarray) -> tuple[Array, Array]:
         """f (R,) and its gradient (R, d) at X (R, d), each row on the path of this index (R,)."""
+        g, dg = self.latent(X, path)
+        return self.surrogate.eta[path] + 0.5 * g * g, g[:, None] * dg
+
+    def latent(self, X: Array, path: np.ndarray) -> tuple[Array, Array]:
+        """The same of g, whose sign f does not tell."""
         s, K = self.surrogate, self.surrogate.etas
         t, k = path // K, path % K
         theta, kernel = s.theta, s.covariance.kernel
@@ -70,7 +75,7 @@ class Paths:
         g += s2 * np.vecdot(rho, beta) + MEAN_VARIANCE * beta.sum(1)
         slopes = slopes * (2 * difference * q)
         dg += s2[:, None] * np.einsum("rdn,rn->rd", slopes, beta)
-        return s.eta[path] + 0.5 * g * g, g[:, None] * dg
+        return g, dg
 
 
 def draw_paths(surrogate: Surrogate, rng: np.random.Generator, n: int = FREQUENCIES) -> Paths:

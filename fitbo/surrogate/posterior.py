@@ -20,7 +20,7 @@ from fitbo.mixture import LOG_2PI, Array
 from fitbo.surrogate.gp import BORDER, blocks, inverse_of, log_likelihood
 from fitbo.surrogate.hyperparameters import Prior, Theta, as_samples, inside_support
 from fitbo.surrogate.standardise import observations
-from fitbo.surrogate.warp import log_jacobian, noise_in_g, warp
+from fitbo.surrogate.warp import log_jacobian, noise_in_g, noise_in_y, warp
 
 BLOCK = 1 << 17  # entries of the covariances made at once: 1 MB, about what a core's cache holds
 
@@ -62,7 +62,8 @@ class Posterior:
     """``log_theta`` (W, P) -> log-density (W,), -inf and never NaN where it cannot be evaluated.
 
     X (n, d) in the unit cube; y (n,) standardised (see ``Standardiser``); ``prior`` replaces the
-    default one, and ``noise``, location and scale, that of log noise.
+    default one, and ``noise``, location and scale, that of log noise. ``stated`` (n,) are variances
+    of the values' own, beside the noise that all have.
     """
 
     COVARIANCE: ClassVar[type[Covariance]]
@@ -72,6 +73,7 @@ class Posterior:
     kernel: Any = "matern52"
     prior: Prior | None = None
     noise: tuple[float, float] | None = None
+    stated: Array | None = None
     _prior: Prior = field(init=False, repr=False)
     _covariance: Covariance = field(init=False, repr=False)
 
@@ -116,13 +118,26 @@ class Posterior:
         n, excess = len(self.y), self.y - self.y.min()
         for rows in blocks(inside.size, BLOCK // (n + 1) ** 2):
             theta = self._covariance.unpack(log_theta[inside[rows]])
-            g = warp(excess, theta.gap)
+            g, noise, jacobian = self._warped(theta, excess)
             K = np.empty((len(g), n + 1, n + 1))  # its upper triangle is never read
-            self._covariance.fill(K, theta, noise_in_g(theta.noise_variance, g))
+            self._covariance.fill(K, theta, noise)
             K[:, n, :n] = g
             K[:, n, n] = BORDER
-            value[inside[rows]] = log_likelihood(K) + log_jacobian(g, excess)
+            value[inside[rows]] = log_likelihood(K) + jacobian
         return value
+
+    def _warped(self, theta: Theta, excess: Array) -> tuple[Array, Array, Array]:
+        """The data as g (M, n), their variances in g (M, n), and the log-Jacobian (M,)."""
+        g = warp(excess, theta.gap)
+        noise = noise_in_g(theta.noise_variance, g, self.stated)
+        return g, noise, log_jacobian(g, excess)
+
+    def _slopes(
+        self, theta: Theta, g: Array, excess: Array, A: Array, G: Array
+    ) -> tuple[float, float]:
+        """The slopes of log p in log noise and log gap, of one theta."""
+        e = noise_in_y(theta.noise_variance, self.stated)[0]
+        return warp_gradient(theta, g, excess, A, G, e)
 
     def value_and_grad(self, log_theta: ArrayLike) -> tuple[Array, Array]:
         """The log-density and its gradient, (W, P) -> (W,), (W, P); zero where it is -inf.
@@ -136,39 +151,41 @@ class Posterior:
         n, excess = len(self.y), self.y - self.y.min()
         for j in np.flatnonzero(inside_support(log_theta)):
             theta = self._covariance.unpack(log_theta[j : j + 1])
-            g = warp(excess, theta.gap)
+            g, noise, jacobian = self._warped(theta, excess)
             K = np.empty((1, n, n))
-            self._covariance.fill(K, theta, noise_in_g(theta.noise_variance, g))
+            self._covariance.fill(K, theta, noise)
             log_det, inverse = inverse_of(K[0])
             if not np.isfinite(log_det):
                 continue
             A = inverse @ g[0]
-            values[j] = -0.5 * (g[0] @ A + log_det + n * LOG_2PI) + log_jacobian(g, excess)[0]
+            values[j] = -0.5 * (g[0] @ A + log_det + n * LOG_2PI) + jacobian[0]
             values[j] += self._prior(log_theta[j : j + 1])[0]
             G = 0.5 * (np.outer(A, A) - inverse)
             slopes[j] = self._covariance.gradient(theta, G[None])[0]
-            by_noise, by_gap = warp_gradient(theta, g, excess, A, np.diagonal(G))
+            by_noise, by_gap = self._slopes(theta, g, excess, A, np.diagonal(G))
             slopes[j, self._covariance.noise_column] += by_noise
             slopes[j, self._covariance.noise_column + 1] += by_gap
             slopes[j] -= (log_theta[j] - self._prior.location) / self._prior.scale**2
         return values, slopes
 
 
-def warp_gradient(theta: Theta, g: Array, excess: Array, A: Array, G: Array) -> tuple[float, float]:
+def warp_gradient(
+    theta: Theta, g: Array, excess: Array, A: Array, G: Array, e: Array
+) -> tuple[float, float]:
     """The slopes of log p in log noise and log gap, for one theta; A and G, the diagonal, are (n,).
 
-    With e^2 = noise, the noise in g is e^2/(g^2 + 2e), so
+    With e^2 = noise + s^2, (n,) or (1,), the noise in g is e^2/(g^2 + 2e), so
 
-        d/d log noise = e^2 (g^2 + e)/(g^2 + 2e)^2,    d/dg = -2 g e^2/(g^2 + 2e)^2,
+        d/d log noise = noise (g^2 + e)/(g^2 + 2e)^2,    d/dg = -2 g e^2/(g^2 + 2e)^2,
 
     and dg/d log gap = gap/g.
     """
-    e, gap, g = float(np.sqrt(theta.noise_variance[0])), float(theta.gap[0]), g[0]
+    noise, gap, g = float(theta.noise_variance[0]), float(theta.gap[0]), g[0]
     wide = (g * g + 2 * e) ** 2
     by_g = -A - 2 * g * e * e / wide * G - 1 / g
     equals = np.count_nonzero(excess == 0) - 1  # of the lowest value, which count once
     by_gap = float((by_g * gap / g).sum()) + equals * gap / float(g.min()) ** 2
-    return float((G * e * e * (g * g + e) / wide).sum()), by_gap
+    return float((G * noise * (g * g + e) / wide).sum()), by_gap
 
 
 def dataset(X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:

@@ -69,6 +69,11 @@ class Standardiser:
         z = np.asarray(y, dtype=np.float64) / self.scale - self.location / self.scale
         return np.where(z > CEILING, CEILING + np.log1p(np.maximum(z - CEILING, 0.0)), z)
 
+    def slope(self, y: ArrayLike) -> Array:
+        """dz/dy, any shape: what the standard deviation of a value is multiplied by."""
+        z = np.asarray(y, dtype=np.float64) / self.scale - self.location / self.scale
+        return 1 / (self.scale * (1 + np.maximum(z - CEILING, 0.0)))
+
     def inverse(self, z: ArrayLike) -> Array:
         """Standardised values to observations, any shape."""
         z = np.asarray(z, dtype=np.float64)

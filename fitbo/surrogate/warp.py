@@ -17,7 +17,8 @@ would fit any process, and the posterior of eta would lean towards y_min. In tru
 uncertain than sqrt(2 e) (y = eta gives Var g = 0.24 e), so the variance used is
 ``noise/(g_i^2 + 2 e)``: the first-order one for g_i^2 >> 2 e, and e/2 at g = 0. Measured on 12
 draws of a smooth process in two dimensions (n = 30, prior median of the gap 0.1): true gap 0.38,
-posterior median 0.02 without the bound and 0.23 with it.
+posterior median 0.02 without the bound and 0.23 with it. A value may state a variance of its own,
+s_i^2, as the mean of several measurements does: then e_i^2 = noise + s_i^2 takes the place of e^2.
 
 **Mean.** A zero-mean g would predict f = eta, the minimum itself, wherever there are no data. So g
 has a constant mean ``b ~ N(0, tau^2)``, integrated out, which adds tau^2 to every covariance. For
@@ -61,9 +62,18 @@ def log_jacobian(g: Array, excess: Array) -> Array:
     return value + equals * np.log(g.min(1)) if equals else value
 
 
-def noise_in_g(noise_variance: Array, g: Array) -> Array:
-    """The variance in g of noise in y, noise/(g_i^2 + 2 e), e^2 = noise: (M,), (M, n) -> (M, n)."""
-    e = np.sqrt(noise_variance)[:, None]
+def noise_in_y(noise_variance: Array, stated: Array | None) -> Array:
+    """e_i, with e_i^2 = noise + s_i^2 the variance of y_i about f: (M,), (n,) -> (M, n or 1)."""
+    variance = noise_variance[:, None]
+    return np.sqrt(variance if stated is None else variance + stated)
+
+
+def noise_in_g(noise_variance: Array, g: Array, stated: Array | None = None) -> Array:
+    """The variance in g of noise in y, e_i^2/(g_i^2 + 2 e_i): (M,), (M, n) -> (M, n).
+
+    stated (n,): s_i^2, what each value states besides the noise that all have.
+    """
+    e = noise_in_y(noise_variance, stated)
     return e * e / (g * g + 2 * e)
 
 

@@ -8,9 +8,12 @@ from numpy.testing import assert_allclose
 from scipy.special import digamma
 from scipy.stats import gamma
 
+from fitbo.acquisition.baselines import LogExpectedImprovement
 from fitbo.acquisition.improvement import log_improvement
-from fitbo.acquisition.remaining import RemainingRegret, gamma_entropy
+from fitbo.acquisition.remaining import SOLVER, RemainingRegret, gamma_entropy
+from fitbo.maxent import Basis, solve
 from fitbo.mixture import Mixture
+from tests.acquisition.differences import assert_slopes
 
 BEST = -1.0
 ETA = np.array([-2.3, -2.1, -2.9, -2.6])
@@ -26,6 +29,11 @@ def candidates(n: int = 3) -> tuple[np.ndarray, np.ndarray]:
     return 1.2 + rng.random((n, 4)), 0.01 + 0.3 * rng.random((n, 4))
 
 
+def both(R: np.ndarray, D: np.ndarray) -> np.ndarray:
+    """D - R and log D - log R."""
+    return np.stack([D - R, np.log(D) - np.log(R)])
+
+
 @pytest.mark.parametrize("shape", [1e-2, 0.3, 1.0, 5.0, 1e3])
 def test_the_entropy_is_the_gamma_laws_of_shape_at_most_one(shape: float) -> None:
     k, H = gamma_entropy(np.array(2.0), np.log(2.0) + digamma(shape) - np.log(shape))
@@ -36,8 +44,8 @@ def test_the_entropy_is_the_gamma_laws_of_shape_at_most_one(shape: float) -> Non
 def test_the_moments_are_those_of_truncated_draws() -> None:
     m, v = candidates()
     alpha = RemainingRegret(BEST, ETA, MINIMUM)
-    D, fall, _, _ = alpha._moments(parabolas(m, v))
-    assert_allclose(D, np.broadcast_to(BEST - MINIMUM, D.shape))
+    fall = alpha._falls(parabolas(m, v), both).value
+    D = np.broadcast_to(BEST - MINIMUM, m.shape)
     rng = np.random.default_rng(1)
     for b, j in np.ndindex(m.shape):
         f = ETA[j] + 0.5 * (m[b, j] + np.sqrt(v[b, j]) * rng.standard_normal(200_000)) ** 2
@@ -49,11 +57,15 @@ def test_the_moments_are_those_of_truncated_draws() -> None:
 
 def test_one_moment_is_expected_improvement() -> None:
     """E D - E R = EI of the truncated law, and of the law itself where nothing is truncated."""
+    other = LogExpectedImprovement(BEST, ETA).value_and_grad(parabolas(*candidates()))
+    rung = RemainingRegret(BEST, ETA, MINIMUM, moments=1).value_and_grad(parabolas(*candidates()))
+    for mine, theirs in zip(rung, other, strict=True):
+        assert_allclose(mine, theirs, rtol=1e-12)
     m, v = candidates()
     mixture = parabolas(m, v)
     untruncated = RemainingRegret(BEST, ETA, ETA)
     improvement = np.exp(log_improvement(mixture.means, mixture.variances, BEST, ETA)[0])
-    assert_allclose(untruncated._moments(mixture)[1][0], improvement, rtol=1e-6)
+    assert_allclose(untruncated._falls(mixture, both).value[0], improvement, rtol=1e-6)
 
 
 @pytest.mark.parametrize("faint", [False, True])
@@ -63,16 +75,10 @@ def test_the_slopes_are_those_of_differences(faint: bool) -> None:
         m, v = m + 2.0, 0.01 * v + 0.05
     mixture = parabolas(m, v)
     alpha = RemainingRegret(BEST, ETA, MINIMUM)
-    value, by_mean, by_variance = alpha.value_and_grad(mixture)
+    value = alpha(mixture)
     assert np.isfinite(value).all()
     assert (value < np.log(1e-7)).all() == faint
-    h = 1e-6
-    for j in range(4):
-        step = h * np.eye(4)[j]
-        up, down = (alpha(Mixture(mixture.means + s, mixture.variances)) for s in (step, -step))
-        assert_allclose(by_mean[:, j], (up - down) / (2 * h), rtol=1e-4, atol=1e-6)
-        up, down = (alpha(Mixture(mixture.means, mixture.variances + s)) for s in (step, -step))
-        assert_allclose(by_variance[:, j], (up - down) / (2 * h), rtol=1e-4, atol=1e-6)
+    assert_slopes(alpha, mixture, 1e-6, atol=1e-6)
 
 
 def test_the_faint_gain_continues_the_full_one() -> None:
@@ -90,3 +96,67 @@ def test_a_minimum_at_or_above_the_best_value_is_moved_below_it() -> None:
     assert (alpha.minimum < BEST).all()
     assert (alpha.minimum >= ETA).all()
     assert np.isfinite(alpha(parabolas(m, v))).all()
+
+
+@pytest.mark.parametrize("moments", [3, 4, 10])
+def test_more_moments_are_the_maximum_entropy_law_of_draws(moments: int) -> None:
+    m, v = candidates()
+    gain = RemainingRegret(BEST, ETA, MINIMUM, moments)(parabolas(m, v))
+    D, rng = BEST - MINIMUM, np.random.default_rng(2)
+
+    def entropy(regrets: list[np.ndarray]) -> float:
+        u = (2 * R / D.max() - 1 for R in regrets)
+        means = [np.polynomial.legendre.legvander(each, moments).mean(0) for each in u]
+        return float(solve(np.mean(means, axis=0), Basis("legendre", moments), **SOLVER).dual)
+
+    before = entropy([D[j : j + 1] for j in range(4)])
+    for b in range(len(m)):
+        f = ETA + 0.5 * (m[b] + np.sqrt(v[b]) * rng.standard_normal((400_000, 4))) ** 2
+        drawn = [np.minimum(BEST, f[f[:, j] > MINIMUM[j], j]) - MINIMUM[j] for j in range(4)]
+        assert_allclose(gain[b], before - entropy(drawn), atol=0.02)
+
+
+def test_every_further_moment_tightens_the_bound() -> None:
+    """-H falls from rung to rung where the law after the evaluation is compared with itself."""
+    m, v = candidates()
+    mixture, D = parabolas(m, v), BEST - MINIMUM
+    entropies = []
+    for moments in (3, 4, 7, 10):
+        alpha = RemainingRegret(BEST, ETA, MINIMUM, moments)
+        u = 2 * D / D.max() - 1
+        start = np.polynomial.legendre.legvander(u, moments).mean(0)
+        before = solve(start, Basis("legendre", moments), **SOLVER).dual
+        entropies.append(before - alpha(mixture))
+    assert (np.diff(entropies, axis=0) < 1e-6).all()
+
+
+@pytest.mark.parametrize("moments", [1, 3, 4, 10])
+@pytest.mark.parametrize("faint", [False, True])
+def test_slopes_of_every_rung_by_differences(moments: int, faint: bool) -> None:
+    m, v = candidates()
+    if faint:
+        m, v = m + 2.0, 0.01 * v + 0.05
+    mixture = parabolas(m, v)
+    alpha = RemainingRegret(BEST, ETA, MINIMUM, moments)
+    value, by_mean, _ = alpha.value_and_grad(mixture)
+    assert np.isfinite(value).all()
+    scale = abs(by_mean).max()
+    assert_slopes(alpha, mixture, 1e-5, rtol=1e-3, atol=1e-4 * scale)
+
+
+@pytest.mark.parametrize("moments", [0, 31, 2.5])
+def test_moments_are_a_number_of_them(moments: float) -> None:
+    with pytest.raises(ValueError, match="moments must be"):
+        RemainingRegret(BEST, ETA, MINIMUM, moments)
+
+
+@pytest.mark.parametrize("moments", [4, 10])
+def test_a_few_minima_that_are_alike_leave_a_finite_gain(moments: int) -> None:
+    """Atoms, whose law has no entropy: one place, or one sample with all of the weight."""
+    m, v = candidates()
+    p = parabolas(m, v)
+    same = RemainingRegret(BEST, ETA, np.full(4, -1.3), moments)
+    assert np.isfinite(same.value_and_grad(p)[1]).all()
+    weighted = Mixture(p.means, p.variances, np.array([1.0, 0.0, 0.0, 0.0]))
+    gains = RemainingRegret(BEST, ETA, MINIMUM, moments).value_and_grad(weighted)
+    assert all(np.isfinite(g).all() for g in gains)

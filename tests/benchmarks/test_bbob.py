@@ -19,18 +19,12 @@ from fitbo.problems import problem
 from fitbo.records.archive import pack
 from fitbo.records.journal import ConfigChanged, read
 from fitbo.report.history import load
+from tests.benchmarks import module
 from tests.campaigns import timeless
 
 pytest.importorskip("ioh")
-SCRIPTS = Path(__file__).parents[2] / "benchmarks"
 NEEDS = {"egobox-trego": "egobox", "egobox": "egobox", "pybads": "pybads", "cma": "cma"}
 NEEDS |= {"smac": "smac"}
-
-
-def module(name: str) -> ModuleType:
-    if str(SCRIPTS) not in sys.path:
-        sys.path.insert(0, str(SCRIPTS))  # where a script finds the modules beside it
-    return importlib.import_module(name)
 
 
 @pytest.fixture

@@ -269,7 +269,7 @@ def test_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_list_has_a_line_about_each(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
     out = capsys.readouterr().out
-    described = dict(re.findall(r"(?m)^  (\w+) +(\S.{10,})$", out))
+    described = dict(re.findall(r"(?m)^  ([\w-]+) +(\S.{10,})$", out))
     assert set(described) == {*PROBLEMS, *BACKENDS, *ACQUISITIONS, *KERNELS}
     assert main(["list", "entropies"]) == 0
     assert set(re.findall(r"(?m)^  (\w+)", capsys.readouterr().out)) == set(BACKENDS)

@@ -205,17 +205,54 @@ def test_ask_ends_though_others_write_all_the_time(
     assert [row["event"] for row in rows(tmp_path)] == ["told"] * 3 + ["asked"]
 
 
-def test_nobody_waits_for_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = study(tmp_path)
-    said = []
+def test_what_is_told_by_hand_during_a_run_is_known_to_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = study(tmp_path, "budget: 4\ninitial: {n: 4}\n")
+    seen: list[list[float]] = []
 
-    def tell(_: Any) -> bool:
-        said.append(fails(capsys, "tell", path, "--set", "a=0", "n=1", "c=red", "--value", "7"))
-        return True
+    def tell(study: Study) -> None:
+        if not seen:
+            does(capsys, "tell", path, "--set", "a=0", "n=1", "c=red", "--value", "7")
+        seen.append(study.y.tolist())
 
     run(load_study(path), callback=tell)
-    assert "is being written by a run, and nothing was recorded" in said[0]
-    assert "--set a=0 n=1 c=red --value 7" in said[0]
+    assert seen[-1][1] == 7  # after the run's first
+    assert len(rows(tmp_path, "told")) == 4  # it is one of the budget
+    assert [row["event"] for row in rows(tmp_path)][:4] == ["asked", "told", "told", "asked"]
+
+
+def test_what_is_asked_by_hand_during_a_run_is_left_to_that_hand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = study(tmp_path, "budget: 4\ninitial: {n: 4}\n")
+    asked: list[str] = []
+
+    def ask(_: Study) -> None:
+        asked.append(does(capsys, "ask", path) if not asked else "")
+
+    summary = run(load_study(path), callback=ask)
+    assert [entry.id for entry in summary.pending] == [2]
+    assert (summary.told, summary.stopped) == (3, "the budget of 4 evaluations is spent")
+    points = [row["point"] for row in rows(tmp_path, "asked")]
+    assert len({str(point) for point in points}) == 4
+
+
+def test_a_value_told_by_hand_for_what_a_run_evaluates_prevails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    path = study(tmp_path, "budget: 2\ninitial: {n: 2}\n")
+    began: list[int] = []
+
+    def tell(_: Any, entry: Any) -> None:
+        began.append(entry.id)
+        if entry.id == 1:
+            does(capsys, "tell", path, "--id", 1, "--value", "7")
+
+    summary = run(load_study(path), begun=tell)
+    assert (began, summary.told) == ([1, 2], 2)
+    assert next(row["value"] for row in rows(tmp_path, "told")) == 7
+    assert "1 was told meanwhile, and keeps that" in caplog.text
 
 
 def test_points_too_wide_for_a_table_are_lines(
@@ -305,7 +342,7 @@ def test_the_data_of_a_study_that_was_changed(
     assert does(capsys, "export", folder, table) == f"1 lines to {table}\n"
     lab.write_text(lab.read_text() + "name: wider\n")
     assert does(capsys, "import", lab, table) == "1 imported\n"
-    assert does(capsys, "export", lab) == text.replace(",tell\n", ",import\n")
+    assert does(capsys, "export", lab) == text.replace(",tell\n", ",given\n")
     (tmp_path / "empty").mkdir()
     assert "must hold a study's journal" in fails(capsys, "export", tmp_path / "empty")
     both = does(capsys, "export", tmp_path / "results").splitlines()
@@ -355,7 +392,7 @@ def test_parameters_named_as_what_came_of_a_point(
     assert does(capsys, "import", path, table) == "2 imported\n"
     text = does(capsys, "export", path)
     assert text.splitlines()[0] == "id,space.value,space.state,value,state,reason,seconds,source"
-    assert text.splitlines()[2] == "2,2.0,pending,6.0,told,,,import"
+    assert text.splitlines()[2] == "2,2.0,pending,6.0,told,,,given"
     table.write_text(text)
     assert does(capsys, "import", path, table) == "0 imported; 2 were there already\n"
 
@@ -532,3 +569,44 @@ def test_shipped_studies_run(
     events = [json.loads(line)["event"] for line in lines]
     assert events.count("told") + events.count("failed") == 6
     assert events.count("told") >= 4
+
+
+def test_other_columns_are_refused_ignored_or_kept_by_choice(
+    lab: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("operator,a,n,c,value,remark\nAnn,0.5,3,red,1.5,\nBo,0.25,4,blue,2.5,wet\n")
+    said = fails(capsys, "import", lab, table)
+    assert "unknown column 'operator'; --extra ignore drops it, --extra keep keeps it" in said
+    assert not load_study(lab).journal.exists()
+    assert does(capsys, "import", lab, table, "--extra", "keep") == "2 imported\n"
+    notes = [row.get("notes") for row in rows(tmp_path, "told")]
+    assert notes == [{"operator": "Ann"}, {"operator": "Bo", "remark": "wet"}]
+    header, *lines = does(capsys, "export", lab).splitlines()
+    assert header.endswith(",operator,remark")
+    assert [line.split(",")[-2:] for line in lines] == [["Ann", ""], ["Bo", "wet"]]
+    # What is exported can be imported again, with what was kept.
+    exported, other = tmp_path / "e.csv", tmp_path / "other"
+    exported.write_text("\n".join([header, *lines, ""]))
+    other.mkdir()
+    copy = study(other)
+    assert does(capsys, "import", copy, exported, "--extra", "keep") == "2 imported\n"
+    assert [row["notes"] for row in rows(other, "told")] == notes
+    load_study(copy).journal.unlink()
+    assert does(capsys, "import", copy, exported, "--extra", "ignore") == "2 imported\n"
+    assert not any("notes" in row for row in rows(other))
+
+
+@pytest.mark.parametrize("spend", [False, True])
+def test_imported_lines_spend_the_budget_only_if_asked(
+    spend: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, table = study(tmp_path, "budget: 6\ninitial: {n: 6}\n"), tmp_path / "t.csv"
+    table.write_text("a,n,c,value,reason\n0.5,3,red,1.5,\n0.25,4,blue,,leaked\n")
+    does(capsys, "import", path, table, *(["--spend"] if spend else []))
+    summary = run(load_study(path))
+    assert (summary.told, summary.failed, summary.given) == ((5, 1, 0) if spend else (7, 1, 2))
+    assert len(rows(tmp_path, "asked")) == (4 if spend else 6)
+    said = does(capsys, "status", path)
+    known = "" if spend else ", beside 2 given"
+    assert f"6 of 6 evaluations, 1 failed{known}\n" in said

@@ -12,8 +12,8 @@ from fitbo.config.build import build_objective, build_settings, build_space, che
 from fitbo.config.campaign import from_dict, json_schema, load, loads, to_dict
 from fitbo.decode import ConfigError
 from fitbo.objectives import CommandObjective, PythonObjective
+from fitbo.records.headers import _lasting, check_same, header
 from fitbo.records.journal import ConfigChanged, Journal
-from fitbo.records.notebook import _lasting, check_same, header
 from fitbo.space import Categorical, Integer, Real
 from tests.studies import PYTHON, SPACE, study
 

@@ -16,6 +16,7 @@ from fitbo.mixture import Mixture
 from fitbo.space import Space
 from fitbo.study import Study
 from fitbo.surrogate import Standardiser, condition
+from fitbo.surrogate.conditioned import knowing
 from tests.mixtures import gentle
 
 # Skewed, so that a mean is no median.
@@ -53,8 +54,10 @@ def test_to_blur_is_to_raise_every_variance_alike() -> None:
 def test_the_gain_alone_is_blurred(name: str) -> None:
     """An improvement is one of f, however small: for the others there is nothing to blur."""
     fit, settings = known_fit(), Settings(acquisition=name)
-    minima = fit.surrogate.eta
-    made = worth(fit, fit.surrogate, settings, np.random.default_rng(0), minima)
+    minima, surrogate = fit.surrogate.eta, fit.surrogate
+    if name == "jes":
+        surrogate = knowing(surrogate, fit.X[:3] + 0.1, np.ones(3))
+    made = worth(fit, surrogate, settings, np.random.default_rng(0), minima)
     assert made.blur == (indistinct(fit, settings) if name == "fitbo" else 0.0)
 
 
@@ -90,3 +93,40 @@ def test_the_papers_fitbo_is_the_gain_of_y_by_the_linearised_samples_alone() -> 
     expected = information_gain(y, settings.entropy)
     assert worth(fitted, surrogate, settings, rng)(U) == pytest.approx(expected)
     assert surrogate.rule == "linearised"
+
+
+@pytest.mark.parametrize(
+    ("name", "moments"),
+    [("remaining", 2), ("remaining", 4), ("mes", 2), ("jes", 2), ("mes-marginal", 2)],
+)
+def test_an_acquisition_about_the_minimum_goes_on_in_regions_and_with_points_pending(
+    name: str, moments: int
+) -> None:
+    """And the same seed gives the same points."""
+
+    def points() -> np.ndarray:
+        settings = Settings(
+            acquisition=name, moments=moments, n_samples=20, deterministic=True, local=1
+        )
+        study = Study([(0, 1), (0, 1)], settings)
+        for _ in range(5):
+            X = study.ask(2)
+            study.tell(X[0], float(((X[0] - 0.3) ** 2).sum()))
+        return np.concatenate([study.X, study.pending])
+
+    X = points()
+    assert ((X >= 0) & (X <= 1)).all()
+    assert len(np.unique(X, axis=0)) == len(X)
+    assert_array_equal(X, points())
+
+
+def test_without_paths_max_value_entropy_search_is_about_eta() -> None:
+    pytest.importorskip("GPy")
+    chosen = []
+    for name in ("mes", "mes-eta"):
+        settings = Settings(acquisition=name, n_samples=4, surrogate="gpy", kernel="rbf")
+        study = Study([(0, 1)], settings)
+        for x in (0.1, 0.5, 0.9):
+            study.tell([x], (x - 0.3) ** 2)
+        chosen.append(study.ask()[0])
+    assert_array_equal(chosen[0], chosen[1])

@@ -30,7 +30,7 @@ from fitbo.objectives import (
 )
 from fitbo.objectives.command import check_placeholders, fill, missing
 from fitbo.objectives.outcome import clip, ending, number
-from fitbo.objectives.python import check_signature, load
+from fitbo.objectives.python import _signature, check_signature, load
 
 POINT = {"a": 0.25, "n": 3, "c": "red"}
 
@@ -658,12 +658,77 @@ def test_a_signature_that_does_not_fit_is_one_error() -> None:
 
     check_signature(f, ["a"], ["b"], "m:f")
     check_signature(f, ["a", "seed"], [], "m:f")
-    with pytest.raises(ValueError, match=r"^python must name a function of a, c; m:f has"):
+    with pytest.raises(ValueError, match=r"^python must name a function of a, c, or of one"):
         check_signature(f, ["a", "c"], [], "m:f")
     with pytest.raises(ValueError, match="missing a required argument: 'a'"):
         check_signature(f, ["b"], [], "m:f")
     with pytest.raises(ValueError, match=r"^kwargs must not name parameters of the space, got a"):
         check_signature(f, ["a"], ["a"], "m:f")
+
+
+CALLED: list[tuple[str, list[str], str]] = [  # a signature, the space, and what it is given
+    ("p", ["a", "n"], "mapping"),
+    ("p, /", ["a", "n"], "mapping"),
+    ("p, seed", ["a", "n"], "mapping"),
+    ("p, *, epochs=1, scratch=None", ["a", "n"], "mapping"),
+    ("*args", ["a", "n"], "mapping"),
+    ("p, **more", ["a", "n"], "mapping"),
+    ("p=None", ["a", "n"], "mapping"),
+    ("a, n", ["a", "n"], "names"),
+    ("*, n, a=1", ["a", "n"], "names"),
+    ("**p", ["a", "n"], "names"),
+    ("a, **more", ["a", "n"], "names"),
+    ("p", ["p"], "names"),  # it is the parameter
+    ("p=None, **more", ["a", "n"], "names"),  # both would do
+    ("a", ["a", "n"], "unexpected keyword argument 'n'"),
+    ("p, a", ["a", "n"], "missing a required argument: 'p'"),
+    ("p, a=1", ["a", "n"], "missing a required argument: 'p'"),
+    ("p, q", ["a", "n"], "missing a required argument: 'p'"),
+    ("seed", ["a", "n"], "unexpected keyword argument 'a'"),
+    ("", ["a", "n"], "unexpected keyword argument 'a'"),
+]
+
+
+@pytest.mark.parametrize(("signature", "names", "how"), CALLED, ids=[case[0] for case in CALLED])
+@pytest.mark.parametrize("isolate", [False, True])
+def test_a_function_is_called_as_its_signature_says(
+    signature: str, names: list[str], how: str, isolate: bool, tmp_path: Path
+) -> None:
+    """By the mapping or by names; a signature that is for neither is an error beforehand."""
+    body = f"    Path('{tmp_path}/given').write_text(repr(dict(locals())))\n    return 1.0\n"
+    (tmp_path / "m.py").write_text(f"from pathlib import Path\ndef f({signature}):\n{body}")
+    target, point = f"{tmp_path}/m.py:f", {name: i + 0.5 for i, name in enumerate(names)}
+    function = load(target, str(tmp_path))
+    if how not in ("mapping", "names"):
+        with pytest.raises(ValueError, match=how):
+            check_signature(function, names, [], target)
+        return
+    check_signature(function, names, [], target)
+    if isolate and len(names) > 1 and signature not in ("p", "a, n"):
+        return  # an interpreter each; the rest is the same code
+    objective = PythonObjective(target, isolate=isolate, names=tuple(names))
+    assert evaluate(objective, point, 7, tmp_path / "scratch").value == 1.0
+    given = (tmp_path / "given").read_text()
+    nested = f" {point!r}" in given or f"({point!r}" in given  # in an argument, or in *args
+    assert nested == (how == "mapping" or "**" in signature.replace("a, **more", ""))
+    assert all(f"'{name}': {value!r}" in given for name, value in point.items())
+
+
+def test_the_mapping_is_a_copy_and_may_lack_what_is_absent(tmp_path: Path) -> None:
+    """The space decides how a function is called, not the parameters that a point has."""
+    (tmp_path / "m.py").write_text("def f(p, weight=1):\n    return p.pop('a') * weight\n")
+    objective = PythonObjective(f"{tmp_path}/m.py:f", {"weight": 3}, names=("a", "b"))
+    point = {"a": 2.0}
+    assert evaluate(objective, point, 0, tmp_path / "scratch").value == 6.0
+    assert point == {"a": 2.0}
+
+
+def test_a_built_in_function_without_a_signature_gets_the_mapping(tmp_path: Path) -> None:
+    assert _signature(max) is None
+    objective = PythonObjective("builtins:max", {"default": 0.5, "key": None}, names=("a",))
+    check_signature(max, ["a"], ["default"], "builtins:max")
+    outcome = evaluate(objective, {"a": 2.0}, 0, tmp_path / "scratch")
+    assert outcome.reason == "expected a number, got str 'a'"  # the largest key of the mapping
 
 
 def test_nothing_here_needs_numpy() -> None:

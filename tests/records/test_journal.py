@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import resource
@@ -19,7 +18,7 @@ from typing import Any
 import pytest
 
 from fitbo.records import journal
-from fitbo.records.journal import Busy, Displaced, Running, Writer, encoded, read
+from fitbo.records.journal import Busy, Displaced, Writer, encoded, read
 from tests.campaigns import ENVIRONMENT
 
 HEADER = {"format": 2, "seed": 0}
@@ -253,67 +252,35 @@ def test_patience_runs_out(path: Path) -> None:
     assert 0.25 <= time.monotonic() - began < 10
 
 
-def test_nobody_waits_for_a_run(path: Path) -> None:
-    with Writer(path, running=True), pytest.raises(Running, match="is being written by a run"):
-        Writer(path, patience=3600)
-    with Writer(path), pytest.raises(Busy) as caught:
-        Writer(path)
-    assert type(caught.value) is Busy  # nothing of the run is left
-
-
-def test_a_directory_that_somebody_has_locked_is_no_obstacle(path: Path) -> None:
-    """As ``flock results fitbo run ...`` does."""
-    descriptor = os.open(path.parent, os.O_RDONLY)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    try:
-        with Writer(path, running=True) as writer:
-            writer.append(told(4))
-    finally:
-        os.close(descriptor)
-    assert len(read(path).rows) == 4
-
-
 FORK = """
 import os, sys, time
 from pathlib import Path
 from fitbo.records.journal import Writer
-with Writer(Path(sys.argv[1]), running=True):
-    child = os.fork()
+with Writer(Path(sys.argv[1])) as writer:
+    writer.begin(share="shared" in sys.argv)
+    with writer.held():
+        child = os.fork()
     if child == 0:
+        os.close(1)  # nobody waits for it
         time.sleep(60)
         os._exit(0)
-print(child)
+    print(child, flush=True)
+    if "killed" in sys.argv:
+        os.kill(os.getpid(), 9)
 """
 
 
-def test_a_lock_ends_with_its_run_whatever_was_forked_meanwhile(path: Path) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", FORK, str(path)],
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
+@pytest.mark.parametrize("how", [[], ["shared"], ["killed"], ["shared", "killed"]])
+def test_a_lock_ends_with_its_run_whatever_was_forked_meanwhile(path: Path, how: list[str]) -> None:
+    command = [sys.executable, "-c", FORK, str(path), *how]
+    ended = subprocess.run(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == (-signal.SIGKILL if "killed" in how else 0)
     try:
         with Writer(path) as writer:
             assert writer.journal is not None
+            assert writer.others() == set()  # nor is it taken for a run at work
     finally:
         os.kill(int(ended.stdout), signal.SIGKILL)
-
-
-def test_of_several_that_wait_none_is_taken_for_a_run(path: Path) -> None:
-    """Each looks at the directory while others do; a mistake would be a value refused."""
-    looked: list[bool] = []
-    with Writer(path):
-        looks = [
-            threading.Thread(target=lambda: looked.extend(journal._is_run(path) for _ in range(99)))
-            for _ in range(4)
-        ]
-        for thread in looks:
-            thread.start()
-        for thread in looks:
-            thread.join()
-    assert looked == [False] * 4 * 99
 
 
 def test_a_journal_moved_away_meanwhile_is_not_written(path: Path) -> None:
@@ -441,3 +408,104 @@ def test_an_interruption_while_a_line_is_written_leaves_the_line_whole(
             writer.append(told(4))
         writer.append(told(5))
     assert read(path).rows == [*ROWS, told(4), told(5)]
+
+
+# --- Shared by several runs -------------------------------------------------------------------
+
+
+def shared(path: Path) -> Writer:
+    writer = Writer(path)
+    writer.begin(share=True)
+    return writer
+
+
+def numbers(writer: Writer) -> list[int]:
+    """The ids of what a writer learns when it takes the lock."""
+    with writer.held() as news:
+        return [row["id"] for row in news.rows] if news is not None else []
+
+
+def test_writers_that_share_a_journal_take_in_what_the_other_wrote(path: Path) -> None:
+    with shared(path) as one, shared(path) as two:
+        assert (one.run, two.run) == (1, 2)
+        with one.held() as news:
+            assert news is None
+            one.append(told(4))
+        assert numbers(one) == []  # its own is no news
+        assert numbers(two) == [1, 2, 3, 4]
+        assert numbers(two) == []
+        with two.held():
+            two.append(told(5))
+        with one.held() as news:
+            assert news is not None
+            one.append(told(6))
+        assert one.others() == {2}
+    assert [row["id"] for row in read(path).rows] == [1, 2, 3, 4, 5, 6]
+    assert sorted(p.name for p in path.parent.iterdir()) == [path.name]  # no number is left
+
+
+def test_a_number_is_free_when_its_run_has_ended(path: Path) -> None:
+    one, two = shared(path), shared(path)
+    one.__exit__(*NOTHING)
+    assert two.others() == set()
+    with shared(path) as third:
+        assert third.run == 1
+        assert two.others() == {1}
+    two.__exit__(*NOTHING)
+
+
+def test_what_a_killed_run_tore_is_cut_off_by_the_next(path: Path) -> None:
+    with shared(path) as one, shared(path) as two:
+        with path.open("ab") as file:
+            file.write(encoded(told(4)) + b'{"event": "told", "id"')
+        assert numbers(one) == [1, 2, 3, 4]
+        with two.held():
+            two.append(told(5))
+        assert numbers(one) == [1, 2, 3, 4, 5]
+    assert [row["id"] for row in read(path).rows] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("harm", ["removed", "replaced", "garbage", "shortened"])
+def test_a_shared_journal_that_something_else_changed_is_rescued_by_each(
+    harm: str, path: Path
+) -> None:
+    one, two = shared(path), shared(path)
+    with one.held():
+        one.append(told(4))
+    if harm == "removed":
+        path.unlink()
+    elif harm == "replaced":
+        copy = path.with_name("copy")
+        shutil.copy(path, copy)
+        copy.replace(path)
+    elif harm == "garbage":
+        path.write_bytes(path.read_bytes() + b"not a line\n")
+    else:
+        os.truncate(path, 60)
+    for writer, number in ((one, 5), (two, 6)):
+        with pytest.raises(Displaced, match="rescued"), writer.held():
+            writer.append(told(number))
+        writer.__exit__(*NOTHING)
+    rescued = [p.read_bytes() for p in path.parent.glob("*.rescued-*")]
+    assert len(rescued) == 2
+    for number in (1, 2, 3, 4, 5, 6):
+        assert any(encoded(told(number))[:-1].split(b'"value"')[0] in data for data in rescued)
+
+
+def test_a_line_that_was_interrupted_is_written_after_what_others_wrote(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = shared(path), shared(path)
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(one, "_flush", interrupted)  # also when the lock is released
+        with pytest.raises(KeyboardInterrupt), one.held():
+            one.append(told(4))
+    with two.held():
+        two.append(told(5))
+    one.__exit__(*NOTHING)
+    two.__exit__(*NOTHING)
+    assert [row["id"] for row in read(path).rows] == [1, 2, 3, 5, 4]

@@ -48,10 +48,10 @@ def test_both_kinds_are_reported(folder: Path, capsys: pytest.CaptureFixture[str
     assert main(["report", str(folder / "campaign")]) == 0
     assert "1.1e-02" in capsys.readouterr().out
     text = (folder / "campaign" / "report.html").read_text()
-    assert 'alt="forrester: picture"' in text
+    assert 'aria-label="forrester: picture"' in text
     assert main(["report", str(folder / "lab")]) == 0
     text = (folder / "lab" / "report.html").read_text()
-    assert 'alt="lab: slices"' in text
+    assert 'aria-label="lab: slices"' in text
     assert "-42" not in text
 
 

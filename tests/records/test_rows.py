@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import random
 import zipfile
@@ -19,10 +18,9 @@ from fitbo.records import ensembles
 from fitbo.records.journal import state_path
 from fitbo.records.notebook import Notebook, read_notebook
 from fitbo.sampling import Ensemble
+from tests.benchmarks import module
 from tests.studies import load_study, run, study
 
-STRANGE: list[Any] = [None, True, -1, 0, 2**60, 10**400, 1e308, 0.5, "", "x", "\ud800", "red"]
-STRANGE += [float("nan"), float("inf"), [], [1], [[]], {}, {"a": 1}, {"point": {}}]
 Lines = list[dict[str, Any]]
 
 
@@ -95,40 +93,6 @@ def test_a_changed_row_is_one_line_of_error_with_its_number(
     assert "\n" not in str(caught.value)
 
 
-def paths(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The place of everything in a tree of mappings and lists."""
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    found = []
-    for key, item in items:
-        found.append((*at, key))
-        if isinstance(item, dict | list):
-            found += paths(item, (*at, key))
-    return found
-
-
-def changed(lines: Lines, rng: random.Random) -> Lines:
-    """The lines with one thing set, removed, moved or repeated."""
-    lines, i = copy.deepcopy(lines), rng.randrange(len(lines))
-    kind = rng.choice(["set", "set", "remove", "swap", "repeat", "drop"])
-    if kind in ("set", "remove"):
-        *up, last = rng.choice(paths(lines[i]))
-        node: Any = lines[i]
-        for key in up:
-            node = node[key]
-        if kind == "set":
-            node[last] = copy.deepcopy(rng.choice(STRANGE))
-        else:
-            del node[last]
-    elif kind == "swap":
-        j = rng.randrange(len(lines))
-        lines[i], lines[j] = lines[j], lines[i]
-    elif kind == "repeat":
-        lines.insert(rng.randrange(len(lines)), copy.deepcopy(lines[i]))
-    else:
-        del lines[i]
-    return lines
-
-
 def read_or_refused(config: StudyConfig) -> Notebook | None:
     """What a ValueError says is printed as one sentence; anything else is a traceback."""
     with suppress(ValueError):
@@ -140,7 +104,7 @@ def test_two_hundred_changes_at_random(config: StudyConfig, lines: Lines) -> Non
     """Of 400 such changes 59 ended in tracebacks."""
     rng, refused = random.Random(0), 0  # noqa: S311 (no secret)
     for _ in range(200):
-        write(config, changed(lines, rng))
+        write(config, module("faults_rows").changed(lines, rng))
         notebook = read_or_refused(config)
         if notebook is None:
             refused += 1

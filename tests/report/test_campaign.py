@@ -1,14 +1,10 @@
-"""Figures, and the page as a browser sees it."""
+"""The figures and the page of a campaign; ``test_page`` is what a browser makes of it."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,34 +13,23 @@ import pytest
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
+from fitbo.records.journal import parsed
 from fitbo.report.campaign import resolved_config, slugs, summary_table
-from fitbo.report.drawing import image, spread, styles
+from fitbo.report.drawing import image, spread
 from fitbo.report.figures import (
     _regret_ticks,
-    eta_figure,
+    posterior_figure,
     regret_figure,
     run_styles,
     seconds_figure,
 )
 from fitbo.report.history import group, load
-from fitbo.report.picture import AcquisitionCurve, Picture, figure_1d
+from fitbo.report.palette import COLOURS, DARK, LIGHT, contrast, styles, written
+from fitbo.report.picture import AcquisitionCurve, Drawn, Picture, figure_1d
 from fitbo.report.regret import summarise
 from fitbo.report.write import write_report
 from tests.report.test_regret import write_run
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-sync",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--enable-logging=stderr",
-]
 EVIL = "<script>alert(1)</script>"
 DOLLARS = "a $x_{1}$ & {{table}}"
 
@@ -126,6 +111,25 @@ def test_styles_follow_the_method_and_the_campaign() -> None:
     assert a["linestyle"] == b["linestyle"] != c["linestyle"] == d["linestyle"]
 
 
+def test_colours_are_distinct_and_can_be_seen_in_both_themes() -> None:
+    """In OKLab, where 0.02 is a just noticeable difference."""
+    assert len({style["color"] for style in styles([str(i) for i in range(16)])}) == 16
+    rgb = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in COLOURS])
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    cones = [[0.41222, 0.53633, 0.05145], [0.2119, 0.6807, 0.1074], [0.0883, 0.28172, 0.62998]]
+    opponent = [
+        [0.21045, 0.79362, -0.00407],
+        [1.978, -2.42859, 0.45059],
+        [0.0259, 0.78277, -0.80868],
+    ]
+    lab = np.cbrt(linear @ np.array(cones).T) @ np.array(opponent).T
+    apart = np.linalg.norm(lab[:, None] - lab, axis=2) + np.eye(len(lab))
+    assert apart.min() > 0.08
+    for colour in COLOURS:
+        assert min(contrast(colour, DARK), contrast(colour, LIGHT)) >= 3
+        assert contrast(written(colour), LIGHT) >= 4.5
+
+
 def test_spread_keeps_labels_apart_and_order() -> None:
     wanted = np.array([0.0, 0.01, 0.02, 0.5, 0.9, 0.9])
     places = spread(wanted, 0.1)
@@ -138,7 +142,7 @@ def test_spread_keeps_labels_apart_and_order() -> None:
 def test_no_eta_no_figure(tmp_path: Path) -> None:
     write_run(tmp_path, [1.0, 0.5], initial=2)
     methods = group(load([tmp_path]))["branin"]
-    assert eta_figure("branin", methods, run_styles({"branin": methods})) is None
+    assert posterior_figure("branin", methods, run_styles({"branin": methods})) is None
     page = write_report([tmp_path])
     assert page == tmp_path / "report.html"
     assert sorted(p.name for p in (tmp_path / "figures").iterdir()) == [
@@ -157,7 +161,8 @@ def test_the_picture_in_one_dimension(normalise: bool) -> None:
     x = np.linspace(0, 1, 50)
     picture = Picture("forrester", x, x**2, x, 0.1 + 0 * x, x[::10], x[::10] ** 2)
     curves = [AcquisitionCurve("MM", 3 * x * (1 - x), 0.5), AcquisitionCurve("Quad", 2 * x, 1.0)]
-    figure = figure_1d(picture, curves, normalise=normalise)
+    look = dict(zip(("MM", "Quad"), styles(["MM", "Quad"]), strict=True))
+    figure = figure_1d(Drawn(picture, curves, normalise), look)
     above, below = figure.axes
     marks = [line for line in below.lines if line.get_marker() == "v"]
     peaks = [[1.0], [1.0]] if normalise else [[0.75], [2.0]]
@@ -168,23 +173,81 @@ def test_the_picture_in_one_dimension(normalise: bool) -> None:
     assert image(figure).startswith(b"\x89PNG")
 
 
+def data_of(page: Path) -> dict[str, Any]:
+    """What the script of a page draws."""
+    block = re.search(r'<script id="data"[^>]*>(.*?)</script>', page.read_text(), re.DOTALL)
+    assert block is not None
+    return json.loads(block[1])
+
+
 def test_the_page_holds_all_and_escapes_it(page: Path, results: Path) -> None:
     text = page.read_text()
-    assert "{{" not in text.replace(html.escape(DOLLARS), "").replace(DOLLARS, "")
+    for spelling in (html.escape(DOLLARS), DOLLARS.replace("&", "\\u0026")):
+        assert spelling in text
+        text = text.replace(spelling, "")
+    assert "{{" not in text.replace(DOLLARS, "")
+    text = page.read_text()
     assert EVIL not in text
-    assert text.count("<script") == 1
+    assert text.count("<script") == 2  # the data, and what draws them
     assert html.escape(EVIL) in text
     assert "<i>demo</i>" not in text
     assert "22 of 24 runs complete" in text
     assert "2 of 24 runs are unfinished" in text
     assert "numpy 2.4.0" in text
-    assert not re.search(r"(src|href)=\"(?!data:|#)", text)
-    pictures = sorted((page.parent / "figures").iterdir())
-    inlined = re.findall(r"base64,([A-Za-z0-9+/=]+)\"", text)
-    assert {p.read_bytes() for p in pictures} == {base64.b64decode(data) for data in inlined}
-    assert len(inlined) == 6
+    assert not re.search(r"(src|href)=\"(?!#)", text)
+    assert "style=" not in text.partition("<script>")[0]  # the policy admits none
     again = write_report([results], page.parent / "again.html")
     assert again.read_text() == text
+
+
+def test_figures_are_on_the_page_and_beside_it(page: Path) -> None:
+    pictures = sorted(p.stem for p in (page.parent / "figures").iterdir())
+    assert pictures == sorted(data_of(page)["charts"])
+    assert len(pictures) == 6
+    immediate, simple = data_of(page)["charts"]["branin-regret"]
+    line = next(s for s in immediate["series"] if s["name"] == "FITBO-10")
+    assert_allclose(line["y"], [-k / 6 - 0.2 for k in range(10)], rtol=5e-5)
+    assert line["at"] == list(range(1, 11))
+    low, high = line["bands"][0]
+    assert_allclose(np.subtract(high, low), 0.2, atol=1e-4)  # quartiles of three seeds
+    single = [s for s in simple["series"] if s.get("run")]
+    assert len(single) == 12
+    assert "seed 0: 1 since evaluation 1, at x0=0.1 x1=0.2" in single[0]["notes"][0]
+    colours = {s["name"]: s["colour"] for s in immediate["series"]}
+    assert len(set(colours.values())) == len(METHODS)
+    assert {s["colour"] for s in simple["series"]} == set(colours.values())
+
+
+def test_old_journals_say_that_eta_is_not_the_minimum(page: Path, tmp_path: Path) -> None:
+    assert "These journals hold no posterior of the minimum" in page.read_text()
+    path = write_run(tmp_path, [2.0, 1.0, 0.5, 0.2])
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    journal = parsed(path.read_bytes(), path)
+    rows = [dict(row) for row in journal.rows]
+    for row in rows:
+        if "eta" in row:
+            row["minimum"] = [0.1, 0.2, 0.25, 0.3, 0.4]
+    header = {**journal.header, "format": 2}
+    path.write_text("".join(json.dumps(line) + "\n" for line in [header, *rows]))
+    assert lines[0]["format"] == 1
+    report = write_report([tmp_path])
+    assert "What was believed of f*" in report.read_text()
+    (panel,) = data_of(report)["charts"]["branin-minimum"]
+    assert panel["series"][0]["y"] == [0.25, 0.25]
+    assert panel["level"] == 0.25
+    assert (tmp_path / "figures" / "branin-minimum.png").exists()
+
+
+def test_sixty_studies_fit_on_a_page_of_three_megabytes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for number in range(60):
+        regrets = np.exp(-np.linspace(0, 12, 400) + rng.standard_normal(400)).tolist()
+        names = {"problem": f"p{number % 5}", "method": f"m{number % 4}", "seed": number // 20}
+        write_run(tmp_path, regrets, **names)
+    page = write_report([tmp_path])
+    assert page.stat().st_size < 3e6
+    drawn = data_of(page)["charts"]["p0-regret"][0]["series"][0]["y"]
+    assert len(drawn) <= 240
 
 
 def test_two_campaigns_are_compared(tmp_path: Path) -> None:
@@ -228,103 +291,3 @@ def test_resolved_config_and_slugs(results: Path) -> None:
     assert "budget: 10" in lines
     assert json.loads(lines[lines.index("methods:") + 1].removeprefix("  - "))["label"]
     assert slugs(["a b", "a/b", "../..", "ok-1.5"]) == ["a-b", "a-b-2", "problem", "ok-1.5"]
-
-
-PROBE = """
-const state = () => [...document.querySelectorAll("tbody tr")].map(
-  row => [row.cells[0].textContent, row.cells[1].textContent]);
-const solid = node => {
-  const back = getComputedStyle(node).backgroundColor;
-  return back === "rgba(0, 0, 0, 0)" ? solid(node.parentElement) : back; };
-const headings = document.querySelectorAll("th button");
-const orders = [state()];
-for (const column of [1, 3, 3, 8]) { headings[column].click(); orders.push(state()); }
-const colours = {};
-for (const name of ["body", "h1", ".brand", ".facts", "nav a", ".note", "th button", "td",
-                    "td:nth-child(5)", "tr:nth-child(2) td", ".caption", "figcaption",
-                    "summary", "pre"]) {
-  const node = document.querySelector(name);
-  colours[name] = [getComputedStyle(node).color, solid(node)]; }
-const found = {orders, colours, scripts: document.scripts.length, pictures: document.images.length,
-  broken: [...document.images].filter(picture => !picture.naturalWidth).length,
-  sorted: document.querySelectorAll("th[aria-sort=ascending]").length,
-  wide: document.documentElement.scrollWidth - document.documentElement.clientWidth};
-const out = document.createElement("pre");
-out.id = "probe"; out.textContent = JSON.stringify(found); document.body.append(out);
-"""
-
-
-def browse(page: Path, folder: Path, *flags: str) -> tuple[str, list[str]]:
-    """The page's DOM after its scripts have run, and what went to the console."""
-    assert CHROMIUM is not None
-    command = [CHROMIUM, *FLAGS, f"--user-data-dir={folder / 'profile'}", *flags]
-    command += ["--virtual-time-budget=2000", "--dump-dom", page.resolve().as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-
-
-def probe(page: Path, folder: Path, *flags: str, policy: bool = True) -> dict[str, Any]:
-    """What a script added to a copy of the page finds; the policy admits it, or is taken out."""
-    text = page.read_text()
-    digest = base64.b64encode(hashlib.sha256(PROBE.encode()).digest()).decode()
-    if policy:
-        text = text.replace("script-src ", f"script-src 'sha256-{digest}' ")
-    else:
-        text, count = re.subn(r"<meta http-equiv=\"Content-Security-Policy\".*?>", "", text)
-        assert count == 1
-    copy = folder / "copy.html"
-    copy.write_text(text.replace("</body>", f"<script>{PROBE}</script></body>"))
-    dom, console = browse(copy, folder, *flags)
-    assert console == []
-    found = re.search(r'<pre id="probe">(.*?)</pre>', dom, re.DOTALL)
-    assert found, dom[-2000:]
-    return json.loads(html.unescape(found[1]))
-
-
-def contrast(colours: tuple[str, str]) -> float:
-    """The WCAG contrast ratio of two CSS colours."""
-
-    def luminance(colour: str) -> float:
-        channels = np.array([float(c) for c in re.findall(r"[\d.]+", colour)[:3]]) / 255
-        linear = np.where(
-            channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4
-        )
-        return float(linear @ [0.2126, 0.7152, 0.0722])
-
-    low, high = sorted(map(luminance, colours))
-    return (high + 0.05) / (low + 0.05)
-
-
-@needs_chromium
-def test_the_page_loads_without_complaint(page: Path, tmp_path: Path) -> None:
-    dom, console = browse(page, tmp_path)
-    assert console == []
-    assert "How it was run" in dom
-
-
-@needs_chromium
-def test_a_browser_can_sort_and_runs_no_label(page: Path, tmp_path: Path) -> None:
-    found = probe(page, tmp_path, policy=False)
-    assert found["scripts"] == 2  # the page's and the probe: no label has become one
-    assert (found["pictures"], found["broken"]) == (6, 0)
-    assert found["wide"] == 0
-    assert found["sorted"] == 1
-    start, by_name, up, down, _ = found["orders"]
-    assert sorted(start) == sorted(by_name) == sorted(up) == sorted(down)
-    names = [method for _, method in by_name]
-    assert names.index("FITBO-2") < names.index("FITBO-10")  # numbers in names count as numbers
-    assert [m for _, m in up][:2] == [DOLLARS] * 2  # steepest descent, lowest regret
-    assert [m for _, m in up][-2:] == ["FITBO-10"] * 2
-    assert [m for _, m in down][:2] == ["FITBO-10"] * 2
-
-
-@needs_chromium
-@pytest.mark.parametrize(("scheme", "dark"), [(0, True), (1, False)])
-def test_both_colour_schemes_can_be_read(
-    page: Path, tmp_path: Path, scheme: int, dark: bool
-) -> None:
-    found = probe(page, tmp_path, f"--blink-settings=preferredColorScheme={scheme}")
-    back = found["colours"]["body"][1]
-    assert (contrast((back, "rgb(0, 0, 0)")) < 4) == dark
-    ratios = {name: contrast(pair) for name, pair in found["colours"].items()}
-    assert min(ratios.values()) >= 4.5, ratios

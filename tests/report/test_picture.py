@@ -7,19 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
-import fitbo.report.picture
 from fitbo.problems import problem
 from fitbo.records.journal import read
 from fitbo.records.notebook import config_of
 from fitbo.report.history import group, load
-from fitbo.report.picture import AcquisitionCurve, Picture, picture_figure
+from fitbo.report.picture import picture_of
 from tests.campaigns import campaign, complete
 
 METHODS = [
-    {"label": "MM", "entropy": "mm", "samples": 24},
-    {"label": "EI", "acquisition": "ei", "samples": 24},
+    {"label": "MM", "entropy": "mm", "samples": 24, "deterministic": False},
+    {"label": "EI", "acquisition": "ei", "samples": 24, "deterministic": False},
 ]
 ONE: dict[str, Any] = {"problems": ["forrester"], "methods": METHODS, "initial": {"n": 4}}
 
@@ -34,27 +32,12 @@ def outcomes(path: Path) -> list[dict[str, Any]]:
     return [row for row in read(path).rows if row["event"] == "told"]
 
 
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Picture, list[AcquisitionCurve], bool]]:
-    """What is given to be drawn."""
-    calls: list[Any] = []
-    real = fitbo.report.picture.figure_1d
-
-    def watched(picture: Picture, curves: Any, normalise: bool) -> Any:
-        calls.append((picture, list(curves), normalise))
-        return real(picture, curves, normalise=normalise)
-
-    monkeypatch.setattr(fitbo.report.picture, "figure_1d", watched)
-    return calls
-
-
-def test_each_method_asked_where_its_acquisition_is_largest(
-    tmp_path: Path, drawn: list[tuple[Picture, list[AcquisitionCurve], bool]]
-) -> None:
+def test_each_method_asked_where_its_acquisition_is_largest(tmp_path: Path) -> None:
     """The curve is made from the journal's header; the point is the journal's own."""
     (methods,) = group(load([ran(tmp_path)])).values()
-    assert picture_figure(methods) is not None
-    ((picture, curves, normalise),) = drawn
+    drawn = picture_of(methods)
+    assert drawn is not None
+    picture, curves, normalise = drawn
     told = outcomes(campaign(tmp_path, **ONE).studies()[0].journal)
     assert picture.X.tolist() == [row["point"]["x0"] for row in told[:4]]
     assert picture.y.tolist() == [row["value"] for row in told[:4]]
@@ -71,7 +54,7 @@ def test_each_method_asked_where_its_acquisition_is_largest(
 def test_there_is_no_picture_of_two_dimensions_or_of_a_design_alone(tmp_path: Path) -> None:
     for name, changes in (("a", {"problems": ["branin"]}), ("b", {"budget": 4})):
         (methods,) = group(load([ran(tmp_path / name, **changes)])).values()
-        assert picture_figure(methods) is None
+        assert picture_of(methods) is None
 
 
 def test_there_is_no_picture_by_settings_that_are_not_ours(tmp_path: Path) -> None:
@@ -79,7 +62,7 @@ def test_there_is_no_picture_by_settings_that_are_not_ours(tmp_path: Path) -> No
     (methods,) = group(load([ran(tmp_path)])).values()
     path = methods["MM"][0].path
     path.write_text(path.read_text().replace('"rule": ', '"forgotten": 2, "rule": ', 1))
-    assert picture_figure(methods) is None
+    assert picture_of(methods) is None
 
 
 def test_there_is_no_picture_of_two_designs(tmp_path: Path) -> None:
@@ -87,7 +70,7 @@ def test_there_is_no_picture_of_two_designs(tmp_path: Path) -> None:
     ran(tmp_path / "b", methods=METHODS[:1], initial={"n": 3})
     (methods,) = group(load([tmp_path])).values()
     assert len(methods) == 2
-    assert picture_figure(methods) is None
+    assert picture_of(methods) is None
 
 
 def test_a_header_describes_its_study(tmp_path: Path) -> None:
@@ -102,16 +85,14 @@ def test_a_header_describes_its_study(tmp_path: Path) -> None:
     assert found.journal == original.journal
 
 
-def test_a_peer_beside_our_methods_is_left_out(
-    tmp_path: Path, drawn: list[tuple[Picture, list[AcquisitionCurve], bool]]
-) -> None:
+def test_a_peer_beside_our_methods_is_left_out(tmp_path: Path) -> None:
     """Its header names no acquisition; alone it makes no picture."""
     (methods,) = group(load([ran(tmp_path)])).values()
     peers = [
         replace(run, header={"study": {**run.header["study"], "method": {"label": "EI"}}})
         for run in methods["EI"]
     ]
-    assert picture_figure({**methods, "EI": peers}) is not None
-    ((_, curves, _),) = drawn
-    assert [curve.label for curve in curves] == ["MM"]
-    assert picture_figure({"EI": peers}) is None
+    drawn = picture_of({**methods, "EI": peers})
+    assert drawn is not None
+    assert [curve.label for curve in drawn.curves] == ["MM"]
+    assert picture_of({"EI": peers}) is None

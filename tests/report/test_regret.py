@@ -16,9 +16,9 @@ from fitbo.report.history import Run, campaign_labels, group, load
 from fitbo.report.regret import (
     FLOOR,
     curve,
-    eta_band,
     log10,
     over_runs,
+    quantile_band,
     quantiles,
     seconds_curve,
     summarise,
@@ -176,7 +176,8 @@ def test_ragged_ends_are_not_carried_forward() -> None:
 
 def test_eta_and_seconds_over_seeds(tmp_path: Path) -> None:
     runs = runs_of(tmp_path, *[[1.0] * 4] * 3)
-    band = eta_band(runs)
+    band = quantile_band(runs, "eta")
+    assert np.isnan(quantile_band(runs)).all()
     assert np.isnan(band[:2]).all()
     assert_allclose(band[3], [-1.75, -0.75, -0.25, 0.25, 0.75])
     assert_allclose(seconds_curve(runs), [np.nan, np.nan, 1.75, 1.75])

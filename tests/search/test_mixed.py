@@ -116,7 +116,10 @@ def test_constraints_hold_and_the_wall_is_reached(constraints: tuple, optimum: d
     assert found.value > value(grid).max() - 0.01
 
 
-def test_a_sliver_is_found_and_an_equality_is_refused() -> None:
+EMPTY = np.empty((0, 2))
+
+
+def test_a_sliver_is_found_and_so_is_an_equality() -> None:
     sliver = Space({"a": Real(0, 1), "b": Real(0, 1)}, ["abs(a - 0.4) + abs(b - 0.6) < 0.01"])
 
     value = Function(lambda U: U[:, 0], lambda U: np.eye(1, 2) * np.ones((len(U), 1)))
@@ -130,10 +133,13 @@ def test_a_sliver_is_found_and_an_equality_is_refused() -> None:
         firsts = np.vstack([firsts, point])
     assert len(distinct(firsts)) == 8
     equality = Space({"a": Real(0, 1), "b": Real(0, 1)}, ["a + b == 1"])
+    equality.check(equality.from_cube(maximise(value, equality, np.random.default_rng(0)).x))
+    equality.check(equality.from_cube(first_points(equality, "sobol", 4, 0, EMPTY, [0, 0])))
+    nothing = Space({"a": Real(0, 1), "b": Real(0, 1)}, ["a > 0.9", "a < 0.1"])
     with pytest.raises(ValueError, match="no point that satisfies the constraints was found"):
-        maximise(value, equality, np.random.default_rng(0))
+        maximise(value, nothing, np.random.default_rng(0))
     with pytest.raises(ValueError, match="no point that satisfies the constraints was found"):
-        first_points(equality, "sobol", 4, 0, np.empty((0, 2)), [0, 0])
+        first_points(nothing, "sobol", 4, 0, EMPTY, [0, 0])
     # One feasible point that is known is enough to go on from, if there is anything about it.
     crack = Space({"a": Real(0, 1), "b": Real(0, 1)}, ["abs(a - 0.4) + abs(b - 0.6) < 0.002"])
     known = np.array([[0.4, 0.6]])

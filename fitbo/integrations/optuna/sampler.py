@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -39,9 +39,12 @@ from fitbo.checks import whole
 from fitbo.inference.settings import Settings
 from fitbo.inference.threads import one_thread
 from fitbo.integrations.optuna.trials import (
+    CONSTRAINTS,
     PROPOSED,
     Common,
+    checked,
     common_of,
+    constraints_of,
     others_than,
     search_space,
     vary_beyond,
@@ -64,10 +67,15 @@ class FitboSampler(BaseSampler):
     Conditional parameters are modelled where a rule says when they exist; one whose range changes,
     or without a rule, is left to the independent sampler.
 
+    Outcome constraints are those of Optuna: what ``constraints_func`` returns for a trial, or what
+    the objective gives to ``trial.set_constraint``, holds where it is not positive.
+
     seed                        the seed of all randomness; drawn if None
     n_startup_trials            trials before the model chooses; after the first, a Sobol design
     independent_sampler         for parameters outside the search space; uniform if None
     warn_independent_sampling   whether to warn of those, once per parameter, after the startup
+    constraints_func            called with each trial that has a value, for numbers that are not
+                                positive where it is feasible
     settings                    fields of ``fitbo.Settings``, such as ``acquisition="logei"``
     """
 
@@ -78,6 +86,7 @@ class FitboSampler(BaseSampler):
         n_startup_trials: int = 10,
         independent_sampler: BaseSampler | None = None,
         warn_independent_sampling: bool = True,
+        constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
         **settings: Any,
     ) -> None:
         whole("n_startup_trials", n_startup_trials, least=1)
@@ -89,6 +98,9 @@ class FitboSampler(BaseSampler):
         self._n_startup = n_startup_trials
         self._seed = _seed() if seed is None else seed
         self._independent = independent_sampler or RandomSampler(seed=seed)
+        if constraints_func is not None and not callable(constraints_func):
+            raise ValueError(f"constraints_func must be a function, got {constraints_func!r:.60}")
+        self._constraints_func = constraints_func
         self._warns = warn_independent_sampling
         self._warned: set[str] = set()
         # The walkers of the last posterior, where the next chains start.
@@ -159,6 +171,9 @@ class FitboSampler(BaseSampler):
         state: TrialState,
         values: Sequence[float] | None,
     ) -> None:
+        if self._constraints_func is not None and state in (TrialState.COMPLETE, TrialState.PRUNED):
+            broken = checked(self._constraints_func(trial))
+            study._storage.set_trial_system_attr(trial._trial_id, CONSTRAINTS, broken)
         self._independent.after_trial(study, trial, state, values)
 
     def _next(self, ours: Study, number: int, repeats: bool) -> dict[str, Any]:
@@ -186,7 +201,14 @@ class FitboSampler(BaseSampler):
     ) -> Study:
         """A study of fitbo with these trials in it."""
         settings = replace(self._settings, seed=_seed([self._seed, number]))
-        ours = Study(common.space, settings, direction=direction.name.lower())
+        every = {t.number: constraints_of(t) for t in trials if t.state == TrialState.COMPLETE}
+        names = {name: f"c{i}" for i, name in enumerate(sorted(set().union(*every.values())))}
+        ours = Study(
+            common.space,
+            settings,
+            direction=direction.name.lower(),
+            outcome_constraints=[f"{alias} <= 0" for alias in names.values()],
+        )
         if self._ensemble is not None and self._ensemble[0] == common.space:
             ours.ensemble = self._ensemble[1]
         for trial in trials:
@@ -200,7 +222,8 @@ class FitboSampler(BaseSampler):
             elif trial.value is None or not math.isfinite(trial.value):
                 ours.fail(x, f"trial {trial.number} has the value {trial.value}")
             else:
-                ours.tell(x, trial.value)
+                broken = {names[name]: value for name, value in every[trial.number].items()}
+                ours.tell(x, trial.value, None, dict.fromkeys(names.values()) | broken)
         return ours
 
 

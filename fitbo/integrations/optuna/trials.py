@@ -6,6 +6,7 @@ evaluate is in its system attributes, as ``PROPOSED``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,6 +21,7 @@ from fitbo.integrations.optuna.branches import Branch, branches
 from fitbo.space import Categorical, Integer, Parameter, Real, Space
 
 PROPOSED = "fitbo:proposed"  # system attribute: the point, in the values of our space
+CONSTRAINTS = "constraints"  # system attribute of Optuna's: what constraints_func returned
 ALIKE = 0.01  # in every coordinate of the cube: minimisers of two posteriors of the same data
 STATES = (TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED, TrialState.RUNNING)
 
@@ -150,3 +152,22 @@ def vary_beyond(trials: Sequence[FrozenTrial], names: Mapping[str, Any]) -> bool
     """Whether these trials varied any parameter other than ``names``."""
     varied = {name for t in trials for name, d in t.distributions.items() if not d.single()}
     return not varied <= set(names)
+
+
+def checked(broken: Any) -> tuple[float, ...]:
+    """What a constraints_func returned, as numbers; or an error, which costs no value."""
+    try:
+        numbers = tuple(float(value) for value in broken)
+    except (TypeError, ValueError):
+        numbers = (math.nan,)
+    if not all(map(math.isfinite, numbers)):
+        raise ValueError(f"constraints_func must return finite numbers, got {broken!r:.80}")
+    return numbers
+
+
+def constraints_of(trial: FrozenTrial) -> dict[str, float]:
+    """What the trial says of its constraints: of constraints_func, and of ``set_constraint``."""
+    attributes, prefix = trial.system_attrs, f"{CONSTRAINTS}:"
+    found = {str(i): value for i, value in enumerate(attributes.get(CONSTRAINTS) or ())}
+    named = {key: value for key, value in attributes.items() if key.startswith(prefix)}
+    return {name: float(value) for name, value in (found | named).items()}
