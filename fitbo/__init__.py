@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fitbo.space import Categorical, Exhausted, Integer, Real, Space
     from fitbo.study import Study
 
-__version__ = "0.1.0.dev0"
+__version__ = "1.0.0"
 
 __all__ = [
     "BACKENDS",

@@ -1,7 +1,8 @@
-"""Every Python block of the README runs, and every block of the how-to in a folder of its section.
+"""Every block of the README and of the documentation runs.
 
-In the how-to a block whose first line is a comment with a file's name is that file, the lines of a
-``sh`` block are commands, and what a section's blocks define its later ones use.
+A block whose first line is a comment with a file's name is that file, the lines of a ``sh`` block
+are commands, and what a section's blocks define its later ones use. A section has a folder of its
+own; a tutorial is one section.
 """
 
 from __future__ import annotations
@@ -17,47 +18,73 @@ import pytest
 from fitbo.cli import main
 
 ROOT = Path(__file__).parent.parent
-README, HOWTO = ROOT / "README.md", ROOT / "docs" / "howto.md"
+README, DOCS = ROOT / "README.md", ROOT / "docs"
+PAGES = [README, *sorted(DOCS.rglob("*.md"))]
 FENCED = re.compile(r"```(\w+)\n(.*?)```", flags=re.DOTALL)
-BLOCKS = [text for kind, text in FENCED.findall(README.read_text()) if kind == "python"]
-SECTIONS = {part.splitlines()[0]: part for part in HOWTO.read_text().split("\n## ")[1:]}
+FILE = re.compile(r"#!?\s*(\S+\.\w+)\n")
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+MADE = {"keys.md", "commands.md", "contributing.md", "changelog.md"}  # when the site is built
+NOT_RUN = {"text"}  # what something prints, and formulae
+
+
+def sections(page: Path) -> dict[str, str]:
+    """The text of each section of a page that has blocks, by page and title."""
+    text = page.read_text()
+    parts = [text] if page.parent.name == "tutorials" else text.split("\n## ")
+    name = page.relative_to(ROOT).as_posix()
+    return {f"{name}: {part.splitlines()[0]}": part for part in parts if FENCED.search(part)}
+
+
+SECTIONS = {title: part for page in PAGES for title, part in sections(page).items()}
+
+
+def names_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
 
 
 def test_there_are_blocks_and_no_blanks() -> None:
-    assert BLOCKS
-    assert SECTIONS
-    for text in (README.read_text(), HOWTO.read_text()):
-        assert not re.search(r"\b[A-Z]{3,}_[A-Z]+\b", text), "a blank left to fill"
+    assert len([title for title in SECTIONS if title.startswith("README.md")]) >= 2
+    assert len([title for title in SECTIONS if title.startswith("docs/tutorials")]) >= 6
+    for page in PAGES:
+        assert not re.search(r"\b[A-Z]{3,}_[A-Z]+\b", FENCED.sub("", page.read_text())), page
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
-def test_block_runs(block: str) -> None:
-    exec(compile(block, "README.md", "exec"), {})  # noqa: S102
+def test_the_readme_is_short_and_begins_with_its_two_commands() -> None:
+    lines = README.read_text().splitlines()
+    assert len(lines) <= 150
+    assert [line.strip() for line in lines if line.startswith("    ")][:2] == [
+        "python -m pip install -e .  &&  fitbo run configs/quickstart.yaml",
+        'python -m pip install -e ".[test]"  &&  pytest',
+    ]
 
 
 @pytest.mark.parametrize("title", SECTIONS)
 def test_section_runs(title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
-    ran = 0
+    monkeypatch.syspath_prepend(tmp_path)
+    names: dict[str, Any] = {"__name__": "__main__"}
     for kind, text in FENCED.findall(SECTIONS[title]):
-        file = re.match(r"#!?\s*(\S+\.\w+)\n", text)
+        file = FILE.match(text)
         if file:
             Path(file[1]).write_text(text.partition("\n")[2])
             os.chmod(file[1], 0o700)
         elif kind == "python":
-            exec(compile(text, f"howto.md, {title}", "exec"), names)  # noqa: S102
+            exec(compile(text, title, "exec"), names)  # noqa: S102
         elif kind == "sh":
             for line in text.strip().splitlines():
                 command, *arguments = shlex.split(line, comments=True)
                 assert command == "fitbo"
                 assert main(arguments) == 0, line
-        ran += 1
-    assert ran, "a section has an example"
+        else:
+            assert kind in NOT_RUN, f"a block of {kind} without a file's name is run by nothing"
 
 
-def test_pictures_exist() -> None:
-    paths = re.findall(r"!\[[^]]*\]\(([^)]+)\)", README.read_text())
-    assert paths
-    for path in paths:
-        assert (README.parent / path).is_file(), path
+@pytest.mark.parametrize("page", PAGES, ids=names_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text()):
+        if not target.startswith(("https://", "http://")) and Path(target).name not in MADE:
+            assert (page.parent / target).exists(), target
+
+
+def test_the_readme_has_pictures() -> None:
+    assert re.findall(r"!\[[^]]*\]\(([^)]+)\)", README.read_text())

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
-import sysconfig
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import pytest
 
 from fitbo.shelf import Shelf
+from tests.environments import environment
 
 PLUGIN = '''\
 """A tiny package of names for fitbo."""
@@ -87,15 +86,7 @@ def wheel(folder: Path) -> Path:
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of an environment that has what this one has, and the package."""
     folder = tmp_path_factory.mktemp("plugin")
-    home = folder / "env"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True)
-    interpreter = home / "bin" / "python"
-    site = next((home / "lib").glob("python*/site-packages"))
-    here = [sysconfig.get_path("purelib"), str(Path(__file__).parents[1])]
-    (site / "here.pth").write_text("\n".join(here) + "\n")
-    install = [sys.executable, "-m", "pip", "--python", str(interpreter), "install", "--no-index"]
-    subprocess.run([*install, "--no-deps", "-q", str(wheel(folder))], check=True)
-    return interpreter
+    return environment(folder / "env", wheel(folder), Path(__file__).parents[1])
 
 
 def fitbo(python: Path, *arguments: Any, cwd: Path) -> subprocess.CompletedProcess[str]:

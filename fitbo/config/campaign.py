@@ -41,7 +41,9 @@ class Campaign(BlackBox):
         "what is minimised: test functions, black boxes, files of studies",
     ] = None
     methods: Annotated[tuple[MethodConfig, ...] | None, "what is compared; left out: method"] = None
-    method: Annotated[MethodConfig | None, "how the next point is chosen; left out: fitbo"] = None
+    method: Annotated[MethodConfig | None, "how the next point is chosen; left out: remaining"] = (
+        None
+    )
     seeds: Annotated[
         Annotated[int, Range(1, 10_000)] | tuple[Seed, ...] | None,
         "repetitions: a count n for 0 .. n - 1, or a list; left out: seed",

@@ -184,8 +184,8 @@ class MethodConfig:
     ] = None
     etas: Annotated[
         Annotated[int, Range(1, 1000)] | None,
-        "values of the minimum for each sample of the kernel's parameters: several make fitbo ask "
-        "about the minimum alone, 1 is the paper's; left out: the library's",
+        "values of eta for each sample of the kernel's parameters: several make fitbo ask "
+        "about eta alone, 1 is the paper's; left out: the library's",
     ] = None
     exploit: Annotated[
         Annotated[int, Range(0, MOST)] | None,

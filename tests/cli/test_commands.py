@@ -257,7 +257,7 @@ def test_validate_says_what_a_file_asks_for(capsys: pytest.CaptureFixture[str]) 
     assert main(["validate", *map(str, CONFIGS), "--set", "seeds=2"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(CONFIGS)
-    expected = "quickstart: 8 studies of 25 evaluations, in results/quickstart"
+    expected = "quickstart: 12 studies of 25 evaluations, in results/quickstart"
     assert any(line.endswith(f"quickstart.yaml: {expected}") for line in lines)
 
 

@@ -523,7 +523,7 @@ def test_validate_and_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     campaign = BLACK_BOXES[0].with_name("quickstart.yaml")
     out = does(capsys, "validate", path, campaign)
     assert "one study of 3 parameters" in out
-    assert "quickstart: 12 studies" in out
+    assert "quickstart: 18 studies" in out
     path.write_text(path.read_text().replace("low: 0.0", "low: 1.0"))
     assert "space.a.low: must be below high" in fails(capsys, "validate", path)
     assert json.loads(does(capsys, "schema"))["title"] == "A fitbo campaign or study"
