@@ -25,7 +25,8 @@ from fitbo.records import table
 from fitbo.records.archive import journal_at
 from fitbo.records.events import GIVEN, Entry, Point, entries_of
 from fitbo.records.journal import Busy
-from fitbo.records.notebook import Notebook, observation, open_notebook, read_notebook
+from fitbo.records.notebook import Notebook, open_notebook, read_notebook
+from fitbo.records.replay import observation
 from fitbo.runs import standing
 from fitbo.screen import short
 from fitbo.space import Exhausted
