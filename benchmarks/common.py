@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
+COUNTS = ("M", "n", "probes", "moments", "products", "draw")  # columns of whole numbers
 LIBRARIES = ("OMP", "OPENBLAS", "MKL", "RAYON")  # Rayon: of what is written in Rust
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in LIBRARIES}
 
@@ -75,6 +76,20 @@ def write(
             writer.writeheader()
             writer.writerows(rows)
     print("\n".join(lines))
+
+
+def read(folder: Path, name: str) -> list[dict[str, Any]]:
+    """The rows of ``name``.csv, numbers as numbers."""
+
+    def value(text: str) -> Any:
+        try:
+            return float(text)
+        except ValueError:
+            return text
+
+    with (folder / f"{name}.csv").open(newline="") as file:
+        rows = [{key: value(text) for key, text in row.items()} for row in csv.DictReader(file)]
+    return [{k: int(v) if k in COUNTS else v for k, v in row.items()} for row in rows]
 
 
 def peak_memory(run: Callable[[], object]) -> float:

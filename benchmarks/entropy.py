@@ -1,6 +1,7 @@
 """The paper's two tables of mixture entropies, remade: accuracy and time of every backend.
 
     python benchmarks/entropy.py            # a minute or two; writes results/entropy/
+    python benchmarks/entropy.py --redraw   # accuracy_time.png alone, from the table there
 
 One thread throughout, all in this one process. The times in the tables are the best of several
 runs; those behind the speed ratios are medians over rounds in which all take turns.
@@ -8,27 +9,24 @@ runs; those behind the speed ratios are medians over rounds in which all take tu
 
 from __future__ import annotations
 
-from common import ROOT, one_thread, peak_memory, versions, write
+from common import ROOT, one_thread, peak_memory, read, versions, write
 
 one_thread()
 
 import argparse
-import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import matplotlib
 import numpy as np
 from scipy import integrate
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-from matplotlib.ticker import NullFormatter
 
 from fitbo.entropy import MC, MM, VUB, Entropy, Huber, MEMe, MEMeL, Quad
 from fitbo.inference.settings import Settings
 from fitbo.mixture import Mixture
+from fitbo.report import drawing
+from fitbo.report.drawing import looks
+from fitbo.report.palette import COLOURS, styles
 from fitbo.space import Space
 from fitbo.study import Study
 
@@ -279,37 +277,51 @@ def report(
 
 
 def draw(table: list[dict[str, object]], growth: dict[str, tuple[list[int], list[float]]]) -> None:
-    figure, axis = plt.subplots(figsize=(8, 4.6), layout="constrained")
-    markers = itertools.cycle("os^vDP*Xh<>pd")
-    for row in table:
-        if row["M"] == 400:
-            axis.loglog(
-                row["microseconds"],
-                row["error, nats"],
-                next(markers),
-                markersize=8,
-                alpha=0.8,
-                label=str(row["method"]),
-            )
-    axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-    axis.set(xlabel="microseconds a mixture, M = 400", ylabel="mean absolute error, nats")
-    axis.grid(alpha=0.3)
-    figure.savefig(RESULTS / "accuracy_time.png", dpi=130)
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
-    for axis, (name, (sizes, times)) in zip(axes, growth.items(), strict=True):
-        axis.loglog(sizes, times, "o-")
-        slope = exponent(sizes, times)
-        axis.set(xlabel=name, ylabel="seconds", title=f"exponent {slope:.2f}")
-        axis.grid(alpha=0.3)
-        axis.xaxis.set_minor_formatter(NullFormatter())
-        axis.yaxis.set_minor_formatter(NullFormatter())
-    figure.savefig(RESULTS / "scaling.png", dpi=130)
+    draw_accuracy(table)
+    draw_growth(growth)
+
+
+@looks
+def draw_accuracy(table: list[dict[str, object]]) -> None:
+    """Every method at its time and error, named where it is."""
+    rows = [row for row in table if row["M"] == 400]
+    place = ("microseconds", "error, nats")
+    ends = {str(row["method"]): tuple(row[key] for key in place) for row in rows}
+    style = dict(zip(ends, styles(list(ends)), strict=True))
+    figure = drawing.blank(4.6)
+    axes = figure.subplots()
+    for name, (x, y) in ends.items():
+        axes.loglog(x, y, "o", ms=9, color=style[name]["color"], mec="white", mew=0.9, zorder=3)
+    axes.set(xlabel="microseconds per mixture", ylabel="mean absolute error, nats")
+    drawing.label_ends(axes, ends, style)
+    drawing.powers_of_ten(axes.xaxis, axes.yaxis)
+    rest = "accuracy against time, 80 mixtures of M = 400 that FITBO predicted"
+    drawing.title_line(figure, "Entropy backends", rest)
+    (RESULTS / "accuracy_time.png").write_bytes(drawing.image(figure))
+
+
+@looks
+def draw_growth(growth: dict[str, tuple[list[int], list[float]]]) -> None:
+    figure = drawing.blank(3.3, 10.5)
+    panels = figure.subplots(1, 3)
+    for axes, (name, (sizes, times)) in zip(panels, growth.items(), strict=True):
+        axes.loglog(sizes, times, "o-", color=COLOURS[0], ms=5)
+        axes.set(xlabel=name, title=f"exponent {exponent(sizes, times):.2f}")
+        drawing.powers_of_ten(axes.xaxis, axes.yaxis)
+    panels[0].set_ylabel("seconds")
+    drawing.title_line(figure, "MEMeL", "how its time grows")
+    (RESULTS / "scaling.png").write_bytes(drawing.image(figure))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=9, help="runs of which the best counts")
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--redraw", action="store_true", help="accuracy_time.png from table.csv")
+    given = parser.parse_args()
+    if given.redraw:
+        draw_accuracy(read(RESULTS, "table"))
+        return
+    repeats = given.repeats
     report(*accuracy(80, repeats), speed(repeats), scaling(repeats))
 
 

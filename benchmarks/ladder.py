@@ -7,7 +7,7 @@ improvement, the same candidates are ranked under common random numbers: the sam
 hyperparameters and the same minima of their paths,
 
 - by the entropy of the regret that remains (``fitbo.acquisition.remaining``) with 1, 2, 4 and 10
-  moments, of which the first is expected improvement;
+  moments, of which the first is expected improvement, from one path of each sample or several;
 - by what a value tells about f* with the hyperparameters integrated out
   (``fitbo.acquisition.marginal``), its mixture entropies by moment matching, by MEMeL with ten
   moments and by quadrature.
@@ -49,9 +49,11 @@ def values(study: Study) -> dict[str, dict[str, Array]]:
     F = np.stack([draw_minima(surrogate, study.space, best, rng).f for _ in range(PATHS)])
     mixture, floor = surrogate.predict(U), surrogate.eta
     noise = np.repeat(surrogate.noise_variance, surrogate.etas)
-    rungs = {f"{m}": RemainingRegret(fit.best, floor, F[0], m)(mixture) for m in RUNGS}
+    few, many = (
+        {f"{m}": RemainingRegret(fit.best, floor, f, m)(mixture) for m in RUNGS} for f in (F[0], F)
+    )
     gains = {name: MarginalGain(F, floor, noise, e)(mixture) for name, e in ENTROPIES.items()}
-    return {"moments": rungs, "entropy": gains}
+    return {"moments, one path": few, f"moments, {PATHS} paths": many, "entropy": gains}
 
 
 def compared(by: dict[str, Array]) -> dict[str, tuple[float, bool, float]]:

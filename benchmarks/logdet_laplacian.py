@@ -8,7 +8,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import scipy.sparse as sp
 from common import versions, write
@@ -20,6 +19,8 @@ from fitbo.logdet.omxnt import scale_iteratively
 from fitbo.logdet.operator import as_operator
 from fitbo.logdet.taylor import unit_powers
 from fitbo.logdet.trace import chebyshev_moments, in_family
+from fitbo.report import drawing
+from fitbo.report.drawing import looks
 from fitbo.report.palette import COLOURS
 
 BLUE, ORANGE = COLOURS[0], COLOURS[4]
@@ -176,8 +177,10 @@ def laplacian(folder: Path, side: int) -> None:
     draw(folder, rows)
 
 
+@looks
 def draw(folder: Path, rows: list[dict[str, Any]]) -> None:
-    figure, axes = plt.subplots(2, 2, figsize=(9.5, 6.2), layout="constrained", sharex=True)
+    figure = drawing.blank(6.2)
+    axes = figure.subplots(2, 2, sharex=True)
     styles = {"unit weights": (BLUE, "o-"), "log-normal conductances": (ORANGE, "s-")}
     for line, method, title in ((0, "omxnt", "OMxnt"), (1, "meme", "MEMe")):
         for name, (colour, style) in styles.items():
@@ -196,13 +199,13 @@ def draw(folder: Path, rows: list[dict[str, Any]]) -> None:
             )
         axes[line, 0].set(title=f"{title}: entropy", ylabel="nats above that at m = 1")
         axes[line, 1].set(title=f"{title}: relative error of log det")
-    for axis in axes.flat:
-        axis.grid(alpha=0.25)
     for axis in axes[1]:
         axis.set(xlabel="number of moments")
     low = min(axis.get_ylim()[0] for axis in axes[:, 1])
     high = max(axis.get_ylim()[1] for axis in axes[:, 1])
     for axis in axes[:, 1]:
         axis.set_ylim(low, high)
-    axes[0, 1].legend(frameon=False)
-    figure.savefig(folder / "laplacian.png", dpi=130)
+    for axis in axes[:, 1]:
+        drawing.powers_of_ten(axis.yaxis)
+    axes[0, 1].legend()
+    (folder / "laplacian.png").write_bytes(drawing.image(figure))

@@ -10,14 +10,14 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import scipy.sparse as sp
 from common import versions, write
 from scipy.io import mmread
 
 from fitbo.logdet import UnseenEigenvaluesWarning, logdet
-from fitbo.report.drawing import MUTED
+from fitbo.report import drawing
+from fitbo.report.drawing import MUTED, looks
 from fitbo.report.palette import COLOURS
 
 BLUE, RED, GREEN, PURPLE, ORANGE, *_ = COLOURS
@@ -124,13 +124,13 @@ def products(folder: Path, seeds: int) -> None:
     draw(folder, rows)
 
 
+@looks
 def draw(folder: Path, rows: list[dict[str, Any]]) -> None:
     names = list(dict.fromkeys(r["matrix"] for r in rows))
     columns = 4
     lines = -(-(len(names) + 1) // columns)
-    figure, axes = plt.subplots(
-        lines, columns, figsize=(13, 3.3 * lines), layout="constrained", sharex=True
-    )
+    figure = drawing.blank(3.0 * lines, 12.0)
+    axes = figure.subplots(lines, columns, sharex=True)
     colours = ("k", ORANGE, BLUE, GREEN, PURPLE, MUTED, RED)
     panels = list(np.ravel(axes))
     for axis, name in zip(panels, names, strict=False):
@@ -146,15 +146,15 @@ def draw(folder: Path, rows: list[dict[str, Any]]) -> None:
                 label=label,
             )
         axis.set_title(f"{name}\nn = {part[0]['n']}", fontsize=9)
-        axis.grid(alpha=0.25)
+        drawing.powers_of_ten(axis.yaxis)
         axis.set_xticks([5, 10, 20], ["5", "10", "20"])
         axis.minorticks_off()
     for axis in panels[len(names) :]:
         axis.axis("off")
-    panels[-1].legend(*panels[0].get_legend_handles_labels(), loc="center", frameon=False)
+    panels[-1].legend(*panels[0].get_legend_handles_labels(), loc="center")
     figure.supxlabel("products for each of 30 probes")
     figure.supylabel("relative error of log det")
-    figure.savefig(folder / "products.png", dpi=120)
+    (folder / "products.png").write_bytes(drawing.image(figure))
 
 
 def any_matrix(path: Path, n_probes: int, exact: bool) -> None:

@@ -7,14 +7,14 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from common import versions, write
 from scipy import optimize
 
 from fitbo.logdet import UnseenEigenvaluesWarning, logdet
 from fitbo.logdet.trace import probe_blocks
-from fitbo.report.drawing import MUTED
+from fitbo.report import drawing
+from fitbo.report.drawing import MUTED, looks
 from fitbo.report.palette import COLOURS
 
 NOISE = 1e-8
@@ -282,8 +282,10 @@ def section(rows: list[dict[str, Any]], inputs: str) -> list[str]:
     ]
 
 
+@looks
 def draw_errors(folder: Path, rows: list[dict[str, Any]]) -> None:
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained", sharey=True)
+    figure = drawing.blank(4.4, 11.0)
+    axes = figure.subplots(1, 2, sharey=True)
     styles = {
         "printed": ("paper's MEMe, as printed", MUTED, "x--"),
         "literal": ("its literal recipe", RED, "v-"),
@@ -295,6 +297,8 @@ def draw_errors(folder: Path, rows: list[dict[str, Any]]) -> None:
     }
     for axis, inputs in zip(axes, INPUTS, strict=True):
         for key, (label, colour, style) in styles.items():
+            if key not in rows[0]:  # of a table that was made before there was one
+                continue
             points = [
                 (np.mean([float(r["kappa"]) for r in g]), mean_error(g, key))
                 for g in groups(rows, inputs)
@@ -302,19 +306,21 @@ def draw_errors(folder: Path, rows: list[dict[str, Any]]) -> None:
             axis.loglog(*zip(*points, strict=True), style, color=colour, label=label, ms=5, lw=1.5)
         axis.axhline(0.03, color="k", lw=0.7, alpha=0.4)
         axis.set(xlabel="condition number")
-        axis.grid(alpha=0.25)
+        drawing.powers_of_ten(axis.xaxis, axis.yaxis)
     axes[0].set(ylabel="relative error of log det", title="inputs of deviation 0.3")
     axes[1].set(title="inputs scaled to the printed condition number")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
-    figure.savefig(folder / "table1.png", dpi=130)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center")
+    (folder / "table1.png").write_bytes(drawing.image(figure))
 
 
+@looks
 def draw_spectrum(folder: Path) -> None:
     """One kernel matrix's eigenvalues and what each prior makes of them."""
     unit = np.random.default_rng([0, 6]).standard_normal((1000, 6))
     K = kernel_matrix(0.3 * unit, 0.65)
     eigenvalues = np.linalg.eigvalsh(K)
-    figure, axis = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    figure = drawing.blank(4.0, 7.6)
+    axis = figure.subplots()
     axis.step(eigenvalues, np.arange(1, 1001) / 1000, color="k", lw=2.5, alpha=0.35, label="true")
     for prior, colour in (("flat", ORANGE), ("log", GREEN), ("ritz", BLUE)):
         _, info = logdet(
@@ -329,7 +335,7 @@ def draw_spectrum(folder: Path) -> None:
         title="Squared-exponential kernel, length-scale 0.65, inputs of deviation 0.3",
         xlim=(1e-8, 1e3),
     )
-    axis.title.set_fontsize(10)
-    axis.legend(frameon=False)
-    axis.grid(alpha=0.25)
-    figure.savefig(folder / "spectrum.png", dpi=130)
+    drawing.powers_of_ten(axis.xaxis)
+    axis.title.set_fontsize(9.5)
+    axis.legend()
+    (folder / "spectrum.png").write_bytes(drawing.image(figure))

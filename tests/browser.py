@@ -112,7 +112,7 @@ class Browser:
         """The value of an expression once it is true."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            found = self.ask(expression)
+            found = self.ask(f"(found => found instanceof Node || found)({expression})")
             if found:
                 return found
             time.sleep(0.05)

@@ -40,7 +40,7 @@ def note(a, n, c, folder):
     return f(a, n, c)
 """
 PYTHON = 'objective: {python: "./model.py:f"}\n'
-QUICK = "method: {samples: 20}\n"
+QUICK = "method: {samples: 20, deterministic: false}\n"
 
 
 def study(tmp_path: Path, text: str = "", objective: str = PYTHON, space: str = SPACE) -> Path:

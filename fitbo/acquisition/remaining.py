@@ -28,7 +28,10 @@ bounds the information from below, and each further moment tightens the bound:
   Of shape at most one: where f* is known better than exponentially, a larger k would pay for
   regret that stays as it is. With k <= 1 less regret is never worse, and k = 1 is the first rung;
 - m > 2 moments E P_i(u), P_i Legendre's polynomials on [0, max D], u = 2 R/max D - 1: the law
-  q = exp(-(1 + sum_i a_i P_i(u))) of ``fitbo.maxent``, whose entropy falls as m grows.
+  q = exp(-(1 + sum_i a_i P_i(u))) of ``fitbo.maxent``, whose entropy falls as m grows. It falls to
+  H[R], which may exceed H[f*]: the bound is then below zero and says nothing. And with one draw of
+  f* for each sample the law of D is a few atoms, which many moments see, and which an improvement
+  smears: several draws for each sample are as many samples more.
 
 Given a sample, f(x) cannot lie below f*, so g is truncated to |g| >= c*, of probability Z:
 
@@ -50,7 +53,7 @@ f* of the law of f given f* is that of f.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,8 +99,9 @@ class Falls(NamedTuple):
 class RemainingRegret(Acquisition):
     """-H of the law of largest entropy with so many moments of the regret that remains.
 
-    floor (M,): eta, the components being parabolas; minimum (M,): f* of each sample; moments: 1 is
-    expected improvement, 2 are those of the gamma law, more are polynomials (see this module).
+    floor (M,): eta, the components being parabolas; minimum (M,) or (P, M): f* of each sample, or P
+    draws of it; moments: 1 is expected improvement, 2 are those of the gamma law, more are
+    polynomials (see this module).
     """
 
     best: float
@@ -116,9 +120,20 @@ class RemainingRegret(Acquisition):
         assign(self, floor=np.asarray(eta), minimum=np.maximum(minimum, eta))
 
     def value_and_grad(self, mixture: Mixture) -> Gradient:
+        if self.minimum.ndim == 2:
+            return self._of_draws(mixture)
         if self.moments == 1:
             return self._far(mixture, np.ones(mixture.n_components))
         return self._gamma(mixture) if self.moments == 2 else self._polynomial(mixture)
+
+    def _of_draws(self, mixture: Mixture) -> Gradient:
+        """Every draw of a sample's f* as a sample of its own."""
+        P, M = self.minimum.shape
+        parts = (np.tile(a, P) for a in (mixture.means, mixture.variances, mixture.weights / P))
+        each = replace(self, floor=np.tile(self.floor, P), minimum=self.minimum.ravel())
+        value, *slopes = each.value_and_grad(Mixture(*parts))
+        by_mean, by_variance = (a.reshape(*a.shape[:-1], P, M).sum(-2) for a in slopes)
+        return value, by_mean, by_variance
 
     def _polynomial(self, mixture: Mixture) -> Gradient:
         """The entropy before less the one after, both of Legendre moments on [0, max D]."""

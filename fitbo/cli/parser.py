@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 
 import fitbo
-from fitbo.cli import files, study
+from fitbo.cli import door, files, study
 from fitbo.cli.files import INTERRUPTED, WRONG
 from fitbo.records.table import EXTRA
 
@@ -167,4 +167,5 @@ def parser() -> argparse.ArgumentParser:
     add("schema", files.schema, "the JSON Schema of a file, for editors")
     listing = add("list", files.listing, "problems, entropies, acquisitions and kernels")
     listing.add_argument("what", nargs="?", choices=files.SHELVES)
+    door.add_commands(add)
     return top

@@ -202,17 +202,24 @@ class Ledger:
         return next(near, None)
 
     def _note(self, x: Any) -> Array:
-        """x in the cube, (d,); a point with names is remembered as given."""
+        """x in the cube, (d,), and remembered as given: from the cube it may come back rounded."""
         u = self.space.check(x)
-        if self.space.named:
-            self._given[u.tobytes()] = self.space.plain_values(x)
+        named = self.space.named
+        self._given[u.tobytes()] = self.space.plain_values(x) if named else np.array(x)
         return u
+
+    def _as_given(self, u: Array) -> Any:
+        """The point at u (d,): as it was given, to the last bit, if it was."""
+        known = self._given.get(u.tobytes())
+        if known is None:
+            return self.space.from_cube(u)
+        return dict(known) if self.space.named else known.copy()
 
     def _points(self, cube: Sequence[Array]) -> Any:
         """(n, d), or a list of n dicts: with names as they were given, to the last bit."""
         if not self.space.named:
             return self.space.from_cube(self._rows(cube))
-        return [dict(self._given[u.tobytes()]) for u in cube]
+        return [self._as_given(u) for u in cube]
 
     def _rows(self, points: Sequence[Array]) -> Array:
         return np.array(points).reshape(-1, self.space.dim)

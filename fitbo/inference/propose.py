@@ -32,8 +32,9 @@ T = TypeVar("T")
 
 SCREENING_SAMPLES = 50  # candidates are ranked by these, and the few that rank high then by all
 N_INCUMBENTS = 3
+HOPELESS = 0.01  # probability that outcome constraints hold, below which none is worth a mention
 MINIMA_CANDIDATES = 128
-PATHS = 4  # of each sample, where the law of f* given theta is needed
+PATHS = 4  # of each sample, where more of the law of f* is needed than a draw
 SCREENING_NODES = 8  # of the quadratures of an acquisition about the minimum
 # Along three studies at n = 15, 50 and 95 the climb was over after 10 to 38 rounds; stopped after
 # 15 it lost a hundredth of the acquisition at worst. More starts or candidates gained as little.
@@ -116,7 +117,7 @@ def propose(
     if needs(settings.acquisition, "minimum"):
         fit = replace(fit, surrogate=thinned(fit))
         whole = fit.surrogate
-        searched, minima = with_minima(fit, settings.acquisition, rng, space, region)
+        searched, minima = with_minima(fit, settings, rng, space, region)
 
     def worth_of(surrogate: Parabola) -> Worth:
         if minima is None or surrogate is whole:
@@ -144,11 +145,13 @@ def propose(
 
 
 def with_minima(
-    fit: Model, name: str, rng: np.random.Generator, space: Space, region: Region | None
+    fit: Model, settings: Settings, rng: np.random.Generator, space: Space, region: Region | None
 ) -> tuple[Parabola, Array]:
     """The surrogate that an acquisition about the minimum sees, and draws of f*, (M,) or (P, M)."""
     top = incumbents(fit) if region is None else region.frame.outward(incumbents(fit))
-    n = PATHS if name == "mes-marginal" else 1
+    name = settings.acquisition
+    several = name == "mes-marginal" or (name == "remaining" and settings.moments > 2)
+    n = PATHS if several else 1
     drawn = [
         draw_minima(fit.surrogate, space, top, rng, region, MINIMA_CANDIDATES) for _ in range(n)
     ]
@@ -164,7 +167,8 @@ def recommend(
     """The minimiser over the space of the posterior mean of f, in y's units.
 
     If evaluations have failed, only points that are more likely than not to succeed compete; with
-    outcome constraints, those that are ``acceptable``, or the most probable one if none is.
+    outcome constraints, those that are ``acceptable``, or the most probable one if none is; or of
+    the points told the one that breaks them least, if nobody would bet on any.
     """
     found = best_point(
         fit,
@@ -174,14 +178,16 @@ def recommend(
         allowed=None if success is None else success.acceptable,
         n_starts=3,
     )
-    feasible = None
+    feasible, x = None, found.x
     if isinstance(success, Feasible):
-        if not success.acceptable(found.x[None])[0]:
-            found = most_feasible(fit, success, space, rng, n_starts=3)
-        feasible = float(success.probability(found.x[None])[0])
-    mixture = fit.surrogate.predict(found.x[None])
+        if not success.acceptable(x[None])[0]:
+            x = most_feasible(fit, success, space, rng, n_starts=3).x
+        if success.probability(x[None])[0] < HOPELESS:
+            x = fit.X[fit.order[0]]
+        feasible = float(success.probability(x[None])[0])
+    mixture = fit.surrogate.predict(x[None])
     return Recommendation(
-        x=found.x,
+        x=x,
         mean=float(fit.scale.inverse(mixture.mean[0])),
         deviation=float(fit.scale.scale * mixture.variance[0] ** 0.5),
         feasible=feasible,

@@ -123,9 +123,14 @@ def x_of(space: Space, point: Mapping[str, Any]) -> Any:
 
 
 def _lasting(study: Mapping[str, Any]) -> dict[str, Any]:
-    """What a header says about the study itself, which must not change."""
+    """What a header says about the study itself, which must not change.
+
+    That there may be noise was the rule before it was found out: to say so is no change.
+    """
     parts = {
         part: {k: v for k, v in study.get(part, {}).items() if k not in INCIDENTAL}
         for part in ("problem", "method")
     }
+    if not parts["method"].get("deterministic"):
+        parts["method"].pop("deterministic", None)
     return {**study, **parts}

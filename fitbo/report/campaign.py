@@ -42,8 +42,8 @@ CAPTIONS = {
     + CURVES,
     "best": f"The best value so far: {CURVES}",
     "minimum": "What was believed of f*, the minimum (or maximum): the posterior's median, 50% and "
-    "90% bands, medians over seeds. Dashed is the true one; where it is unknown, the line is the "
-    "best value so far.",
+    "90% bands, medians over seeds, each held until the next was noted. Dashed is the true one; "
+    "where it is unknown, the line is the best value so far.",
     "eta": "These journals hold no posterior of the minimum. This is that of η, the lower bound of "
     "the model's warp, which lies below the minimum and is not it: median, 50% and 90% bands, "
     "medians over seeds. Dashed is the true minimum, or the line the best value so far.",

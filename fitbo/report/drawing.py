@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 from PIL import Image
 
 from fitbo.mixture import Array
@@ -105,6 +107,19 @@ def evaluations_axis(axes: Axes, initial: int = 0, margin: float = 0.0) -> None:
         look: Style = {"va": "top", "fontsize": 7.5, "color": MUTED}
         foot = axes.get_xaxis_transform()
         axes.text(right, 0.985, " initial design", transform=foot, **look)
+
+
+def power(exponent: int) -> str:
+    """10 to a whole power, in text that needs no typesetting."""
+    return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def powers_of_ten(*axes: Axis) -> None:
+    """Logarithmic axes with powers of ten alone."""
+    for axis in axes:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: power(round(math.log10(value)))))
+        axis.set_minor_formatter(NullFormatter())
+        axis.set_tick_params(which="minor", length=0)
 
 
 def apart(low: float, high: float) -> tuple[float, float]:

@@ -22,6 +22,7 @@ from fitbo.report.palette import Style, styles, written
 from fitbo.report.regret import Curve, curve, quantile_band, seconds_curve
 
 Methods = Mapping[str, Sequence[Run]]
+RUNNING = 9  # suggestions behind a thick line of seconds
 SYMBOLS = {"minimum": "f*", "eta": "η"}
 NAMES = {"minimum": "f*, the optimum", "eta": "η, the model's bound, which is not the optimum"}
 
@@ -98,9 +99,18 @@ def _draw_curve(axes: Axes, band: Curve, style: Style) -> None:
         axes.plot(n[first:], median[first:], lw=1.4, ls=":", color=style["color"])
 
 
+def running_mean(values: Array, width: int) -> Array:
+    """The mean of the values about each, as many as there are up to ``width``, (n,) -> (n,)."""
+    ones = np.ones(min(width, len(values)))
+    return np.convolve(values, ones, "same") / np.convolve(np.ones(len(values)), ones, "same")
+
+
 @looks
 def seconds_figure(problem: str, methods: Methods, style: Mapping[str, Style]) -> Figure:
-    """Seconds of MCMC and search for each suggestion, median over seeds, against evaluations."""
+    """Seconds of MCMC and search for each suggestion, median over seeds, against evaluations.
+
+    Suggestions of different kinds take turns, so the thick lines are means of several.
+    """
     figure = drawing.blank(3.3)
     axes = figure.subplots()
     ends: Ends = {}
@@ -108,8 +118,10 @@ def seconds_figure(problem: str, methods: Methods, style: Mapping[str, Style]) -
         seconds = seconds_curve(runs)
         known = np.flatnonzero(np.isfinite(seconds) & (seconds > 0))
         if len(known):
-            axes.plot(known + 1, seconds[known], lw=1.6, **style[method])
-            ends[method] = (float(known[-1] + 1), float(seconds[known[-1]]))
+            each, smooth = seconds[known], running_mean(seconds[known], RUNNING)
+            axes.plot(known + 1, each, lw=0.6, alpha=0.3, color=style[method]["color"])
+            axes.plot(known + 1, smooth, lw=1.9, **style[method])
+            ends[method] = (float(known[-1] + 1), float(smooth[-1]))
     axes.set_yscale("log")
     axes.set_ylabel("seconds (log scale)")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda s, _: f"{s:g}"))
@@ -120,7 +132,7 @@ def seconds_figure(problem: str, methods: Methods, style: Mapping[str, Style]) -
     axes.tick_params(axis="y", which="minor", length=0, labelsize=8)
     drawing.evaluations_axis(axes)
     drawing.label_ends(axes, ends, style)
-    what = "seconds per suggestion (MCMC and search), median over seeds"
+    what = f"seconds per suggestion, median over seeds; thick: running mean of {RUNNING}"
     drawing.title_line(figure, problem, what)
     return figure
 
@@ -209,7 +221,7 @@ def _power(value: float, _: int) -> str:
     exponent = round(value, 6)
     if exponent != int(exponent):
         return ""
-    return "10" + str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return drawing.power(int(exponent))
 
 
 def _sparse_minor(seconds: float, _: int) -> str:

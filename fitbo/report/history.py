@@ -82,14 +82,19 @@ class Run:
 
 
 Runs = dict[str, dict[str, list[Run]]]  # problem -> method -> runs, in order of seeds
+Known = dict[Path, tuple[bytes, Run]]  # journals as they were read
 
 
-def load(paths: Sequence[Path], minima: Mapping[str, float] | None = None) -> list[Run]:
+def load(
+    paths: Sequence[Path], minima: Mapping[str, float] | None = None, known: Known | None = None
+) -> list[Run]:
     """Every journal below ``paths`` that holds an evaluation, in order of path.
 
     A path is a results tree, the folder of a campaign, any part of it or a study, or an archive.
     ``minima`` are known minima by the problems' labels, for headers that do not have them.
+    ``known`` is what was read before, and is kept up to date: only what has changed is read again.
     """
+    known = {} if known is None else known
     found: dict[Path, bytes] = {}
     for path in paths:
         if not path.exists():
@@ -98,8 +103,10 @@ def load(paths: Sequence[Path], minima: Mapping[str, float] | None = None) -> li
             if not any(_is_scratch(folder) for folder in file.parents if path in folder.parents):
                 found[file.resolve()] = data
     # A study killed at its very start has a file without a whole line, and so no header yet.
-    runs = [_run(file, data, minima or {}) for file, data in found.items() if b"\n" in data]
-    runs = _grown([run for run in runs if len(run)])
+    for file, data in found.items():
+        if b"\n" in data and (file not in known or known[file][0] != data):
+            known[file] = data, _run(file, data, minima or {})
+    runs = _grown([known[file][1] for file in found if file in known and len(known[file][1])])
     if not runs:
         where = f"found none in {', '.join(map(str, paths))}"
         raise ValueError(f"results must hold journals (*.jsonl) with evaluations, {where}")

@@ -79,17 +79,25 @@ class Page(NamedTuple):
     main: str
     charts: Charts
 
+    def live(self) -> Page:
+        """The page as it is while it follows its study."""
+        return self._replace(title=_titled(self), main=self.main.replace("{{brand}}", LIVE, 1))
+
     def html(self, **live: Any) -> str:
         """The whole document; ``live`` is for a page that asks its server for what is new."""
         parts = {
             "policy": policy(bool(live)),
-            "title": escape(f"{self.title}: fitbo report"),
+            "title": escape(_titled(self)),
             "style": _style(),
-            "main": self.main.replace("{{brand}}", LIVE if live else "report", 1),
+            "main": self.live().main if live else self.main.replace("{{brand}}", "report", 1),
             "data": json_block({"charts": self.charts, **live}),
             "script": _script(),
         }
         return _filled(PAGE, parts)
+
+
+def _titled(made: Page) -> str:
+    return f"{made.title}: fitbo report"
 
 
 def compose(title: str, charts: Charts, **parts: str) -> Page:

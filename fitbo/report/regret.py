@@ -98,8 +98,19 @@ def _reach(series: Sequence[Array]) -> int:
 
 
 def quantile_band(runs: Sequence[Run], what: str = "optimum") -> Array:
-    """The median over runs of each quantile of f* ("optimum") or "eta" at n, (N, 5); or NaN."""
-    return _medians([getattr(run, what) for run in runs])
+    """The median over runs of each quantile of f* ("optimum") or "eta" at n, (N, 5); or NaN.
+
+    Those of f* are noted from time to time: in between the last ones hold.
+    """
+    series = [getattr(run, what) for run in runs]
+    return _medians([held(each) for each in series] if what == "optimum" else series)
+
+
+def held(values: Array) -> Array:
+    """Each unknown row as the last known one before it, (n, w); NaN where there is none."""
+    known = np.isfinite(values).all(axis=1)
+    last = np.maximum.accumulate(np.where(known, np.arange(len(values)), -1))
+    return np.where((last >= 0)[:, None], values[last], np.nan)
 
 
 def seconds_curve(runs: Sequence[Run]) -> Array:

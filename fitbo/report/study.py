@@ -37,7 +37,7 @@ CAPTIONS = {
     "parallel": "Each evaluation as a line through the parameters' axes, the best darkest and in "
     "front; colours follow the rank.",
     "minimum": "What was believed of f*, the optimum, as evaluations came in: median, 50% and 90% "
-    "bands, against the best value told.",
+    "bands, each held until the next was noted, against the best value told.",
     "eta": "What the journal holds for each evaluation is the posterior of η, the bound of the "
     "model's warp beyond the optimum, which is not the optimum: median, 50% and 90% bands, against "
     "the best value told.",

@@ -264,7 +264,7 @@ class Loop:
             elif outcome.value is None:
                 self.notebook.failed(entry, outcome.reason or "failed", **more)
             else:
-                more |= {} if self.truth is None else {"f": self.truth(entry.point)}
+                more = ({} if self.truth is None else {"f": self.truth(entry.point)}) | more
                 if outcome.std is not None and study.settings.deterministic is True:
                     logger.warning("the std of evaluation %d is ignored: deterministic", entry.id)
                 about = {name: outcome.constraints[name] for name in names_of(study.constraints)}

@@ -42,7 +42,7 @@ from fitbo.study import Study
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 10.0  # seconds to wait for an ask or a tell that is writing the journal
+PATIENCE = 60.0  # seconds to wait for another that writes the journal, or chooses a point
 # Apart from the purposes of a study: for a test function's noise, and for an evaluation's own seed.
 NOISE_STREAM, SEED_STREAM = 100, 200
 

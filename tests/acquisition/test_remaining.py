@@ -144,6 +144,17 @@ def test_slopes_of_every_rung_by_differences(moments: int, faint: bool) -> None:
     assert_slopes(alpha, mixture, 1e-5, rtol=1e-3, atol=1e-4 * scale)
 
 
+@pytest.mark.parametrize("moments", [1, 2, 4])
+def test_several_draws_of_a_minimum_are_as_many_samples(moments: int) -> None:
+    m, v = candidates()
+    p, draws = parabolas(m, v), np.stack([MINIMUM, MINIMUM - 0.2, MINIMUM + 0.05])
+    alpha = RemainingRegret(BEST, ETA, draws, moments)
+    many = Mixture(np.tile(p.means, 3), np.tile(p.variances, 3))
+    same = RemainingRegret(BEST, np.tile(ETA, 3), draws.ravel(), moments)
+    assert_allclose(alpha(p), same(many), rtol=1e-9)
+    assert_slopes(alpha, p, 1e-5, rtol=1e-3, atol=1e-5)
+
+
 @pytest.mark.parametrize("moments", [0, 31, 2.5])
 def test_moments_are_a_number_of_them(moments: float) -> None:
     with pytest.raises(ValueError, match="moments must be"):

@@ -137,7 +137,7 @@ def test_by_hand_and_by_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main(["export", path, str(tmp_path / "out.csv")]) == 0
     lines = (tmp_path / "out.csv").read_text().splitlines()
     assert lines[0] == "id,a,n,c,value,state,reason,seconds,source,heat,load"
-    assert lines[4] == "4,0.1,2,red,-1.9,told,,,import,2.0,"
+    assert lines[4] == "4,0.1,2,red,-1.9,told,,,given,2.0,"
     other = tmp_path / "other"
     other.mkdir()
     assert main(["import", by_hand(other), str(tmp_path / "out.csv")]) == 0

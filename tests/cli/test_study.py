@@ -467,8 +467,8 @@ def test_run_a_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert not page.exists()
     assert f"report: {page}" in does(capsys, "report", path)
     text = page.read_text()
-    for kind in ("progress", "slices", "dependence", "parallel", "eta"):
-        assert f'alt="try: {kind}"' in text
+    for kind in ("progress", "slices", "dependence", "parallel", "minimum"):
+        assert f'aria-label="try: {kind}"' in text
         assert (page.parent / "figures" / f"study-{kind}.png").stat().st_size > 5000
     other = tmp_path / "elsewhere" / "page.html"
     does(capsys, "report", page.parent, "--output", other)

@@ -202,7 +202,7 @@ def test_the_objective_is_looked_for(tmp_path: Path) -> None:
         assert expected in str(caught.value).replace("\n    ", " ")
         path.write_text(path.read_text().replace(new, old))
     path.write_text(COMMAND + path.read_text().replace(PYTHON, ""))
-    with pytest.raises(ConfigError, match=r"objective.command\[0\]: there is no\s+file"):
+    with pytest.raises(ConfigError, match=r"objective.command\[0\]:\s+there is no\s+file"):
         check_objective(load(path).all_problems[0], str(path))
 
 

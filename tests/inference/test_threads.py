@@ -29,7 +29,9 @@ def test_a_studys_entropy_runs_on_one_thread() -> None:
         seen.update(blas_threads())
         return np.log(mixture.variance)
 
-    study = Study(Space([(0, 1)]), Settings(n_initial=2, n_samples=12, entropy=entropy))
+    study = Study(
+        Space([(0, 1)]), Settings(n_initial=2, n_samples=12, entropy=entropy, deterministic=False)
+    )
     with threadpool_limits(2, user_api="blas"):
         for _ in range(3):
             x = study.ask()[0]

@@ -119,7 +119,10 @@ def test_another_call_is_refused_by_the_journal_and_nothing_is_lost(tmp_path: Pa
     [
         ({"constraints": [lambda x: True]}, "journal needs constraints that can be written down"),
         ({"entropy": lambda mixture: mixture.mean}, "journal needs an entropy that can be"),
-        ({"bounds": {"a b": (0, 1)}}, "journal cannot describe this study: .*letters,\\s+digits"),
+        (
+            {"bounds": {"a b": (0, 1)}},
+            "(?s)journal cannot describe this study: .*letters,\\s+digits",
+        ),
     ],
 )
 def test_what_a_journal_cannot_hold_is_refused_before_anything_is_run(

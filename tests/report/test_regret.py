@@ -16,6 +16,7 @@ from fitbo.report.history import Run, campaign_labels, group, load
 from fitbo.report.regret import (
     FLOOR,
     curve,
+    held,
     log10,
     over_runs,
     quantile_band,
@@ -181,6 +182,13 @@ def test_eta_and_seconds_over_seeds(tmp_path: Path) -> None:
     assert np.isnan(band[:2]).all()
     assert_allclose(band[3], [-1.75, -0.75, -0.25, 0.25, 0.75])
     assert_allclose(seconds_curve(runs), [np.nan, np.nan, 1.75, 1.75])
+
+
+def test_quantiles_of_the_minimum_hold_until_the_next() -> None:
+    unknown, known = [np.nan] * 2, [1.0, 2.0]
+    values = np.array([unknown, known, unknown, [3.0, 4.0], unknown])
+    assert_allclose(held(values), [unknown, known, known, [3, 4], [3, 4]])
+    assert len(held(values[:0])) == 0
 
 
 def test_the_final_table(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_a_free_worker_gets_a_point_at_once() -> None:
 
     orders: list[int] = []
     pendings: list[int] = []
-    s = study()
+    s = study(deterministic=False)
     with ThreadPoolExecutor(3) as pool:
         drive(
             s,
@@ -138,7 +138,7 @@ def test_a_free_worker_gets_a_point_at_once() -> None:
 def test_the_next_point_is_chosen_while_all_workers_are_busy() -> None:
     """When one of two ends, the other is under way and the next is ready; none is left over."""
     pendings: list[int] = []
-    s = study()
+    s = study(deterministic=False)
     with ThreadPoolExecutor(2) as pool:
         drive(
             s,

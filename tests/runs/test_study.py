@@ -248,7 +248,7 @@ def test_another_study_s_journal_is_refused(tmp_path: Path) -> None:
 def test_a_busy_journal_is_refused(tmp_path: Path) -> None:
     config = loaded(tmp_path)
     with Writer(config.journal), pytest.raises(Busy):
-        run(config)
+        run(config, patience=0.1)
 
 
 def interrupt(tmp_path: Path, number: int, text: str, at: int) -> None:

@@ -128,7 +128,9 @@ def test_gpy_is_imported_only_when_an_expression_needs_it():
 
 
 def test_a_study_on_a_gpy_kernel_proposes_points():
-    settings = Settings(surrogate="gpy", kernel="matern52 + periodic", n_initial=4, n_samples=8)
+    settings = Settings(
+        surrogate="gpy", kernel="matern52 + periodic", n_initial=4, n_samples=8, deterministic=False
+    )
     study = Study(Space([(0, 1)]), settings)
     for _ in range(6):
         x = study.ask()[0]

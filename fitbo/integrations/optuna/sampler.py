@@ -94,7 +94,8 @@ class FitboSampler(BaseSampler):
             raise ValueError("n_initial is not a setting of this sampler: give n_startup_trials")
         if seed is not None and not (isinstance(seed, Integral) and 0 <= seed < 2**32):
             raise ValueError(f"seed must be None or an integer from 0 to 2**32 - 1, got {seed!r}")
-        self._settings = Settings(n_initial=1, **settings)
+        # No trial is repeated to see whether there is noise, unless that is asked for.
+        self._settings = Settings(n_initial=1, **{"deterministic": False} | settings)
         self._n_startup = n_startup_trials
         self._seed = _seed() if seed is None else seed
         self._independent = independent_sampler or RandomSampler(seed=seed)

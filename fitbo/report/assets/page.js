@@ -40,8 +40,15 @@
     Figures.draw(state.charts);
   };
 
-  const follow = async (every, version) => {
-    const light = document.getElementById("live");
+  const say = (words, gone) => {
+    const light = document.getElementById("live");   // each state brings its own
+    light.textContent = words;
+    light.classList.toggle("gone", gone);
+  };
+
+  const follow = async ({every, version, over}) => {
+    const standing = () => say(over ? "ended" : "live", false);
+    standing();
     for (;;) {
       await new Promise(resolve => setTimeout(resolve, 1000 * every));
       try {
@@ -49,14 +56,12 @@
         if (!answer.ok) throw new Error(answer.statusText);
         if (answer.status === 200) {
           const state = await answer.json();
-          version = state.version;
+          ({version, over} = state);
           show(state);
-          light.textContent = state.over ? "ended" : "live";
         }
-        light.classList.remove("gone");
+        standing();
       } catch (error) {
-        light.textContent = "fitbo watch has ended: this is what it showed last";
-        light.classList.add("gone");
+        say("fitbo watch has ended: this is what it showed last", true);
       }
     }
   };
@@ -64,5 +69,5 @@
   const block = JSON.parse(document.getElementById("data").textContent);
   wire();
   Figures.draw(block.charts);
-  if (block.every) follow(block.every, block.version);
+  if (block.every) follow(block);
 })();
