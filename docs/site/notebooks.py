@@ -23,8 +23,8 @@ from traitlets.config import Config
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n", flags=re.DOTALL | re.MULTILINE)
 NAME = re.compile(r"#!?\s*(\S+\.\w+)\n")
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 SECONDS = 300
-LOCAL = Config({"KernelManager": {"transport": "ipc"}})  # sockets that no other user can read
 # One thread for each kernel, lines of a width that the page has, this interpreter's commands first.
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "88"}
 
@@ -77,11 +77,27 @@ def execute(notebook: Any) -> None:
     environment = {**os.environ, **ENVIRONMENT}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")])
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile("w") as plain:
+        # A kernel tells programs to write colours, which a page would show as escape sequences.
+        print("unset FORCE_COLOR CLICOLOR_FORCE", file=plain, flush=True)
+        environment["BASH_ENV"] = plain.name
+        # Sockets in that folder: over TCP whoever is on the machine could read them.
+        local = Config({"KernelManager": {"transport": "ipc", "ip": f"{folder}/.kernel"}})
+        where = {"metadata": {"path": folder}}
         client = NotebookClient(
-            notebook, timeout=SECONDS, resources={"metadata": {"path": folder}}, config=LOCAL
+            notebook, timeout=SECONDS, startup_timeout=SECONDS, resources=where, config=local
         )
         client.execute(env=environment)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if "text" in output:
+                output.text = plainly(output.text, folder)
+
+
+def plainly(text: str, folder: str) -> str:
+    """Without escape sequences, and without the paths of the machine that built the page."""
+    python = str(Path(sys.executable).parent)
+    return ESCAPE.sub("", text).replace(folder, "/home/you").replace(f"{python}/", "")
 
 
 def shown(block: re.Match[str], cell: Any, stem: str, pictures: list[bytes]) -> str:
