@@ -15,7 +15,7 @@ two under which the values c are more probable at the mode of the posterior,
 
 On the welded beam and the pressure vessel (seed 101, best feasible after 30 evaluations): the
 logarithm 1.86 and 6165, c itself 2.35 and 5889, the more probable 1.98 and 5889. The
-hyperparameters are draws of Laplace's approximation about the mode, which depends on the data alone.
+hyperparameters are draws of Laplace's approximation about the mode: all depends on the data alone.
 
 The acquisition function is multiplied by P, with the improvement measured from the best feasible
 value. While none is known, the point of the largest P is evaluated.
