@@ -123,11 +123,11 @@ NOTHING = Nothing()
 
 
 class Scale(NamedTuple):
-    """z (n,), the bound b in z, and sum_i log dz/dc_i."""
+    """z (n,), the bound b in z, and log dz/dc (n,)."""
 
     z: Array
     bound: float
-    log_jacobian: float
+    log_slope: Array
 
 
 def scales(c: Array) -> list[Scale]:
@@ -139,8 +139,8 @@ def scales(c: Array) -> list[Scale]:
     for t, slope in ((np.sign(u) * np.log1p(abs(u)), 1 / (1 + abs(u))), (u, np.ones(len(u)))):
         middle, spread = float(t.mean()), float(t.std())
         spread = spread if spread > 1e-12 else 1.0
-        jacobian = float(np.log(slope / spread).sum())  # but for the size, which they share
-        found.append(Scale((t - middle) / spread, -middle / spread, jacobian))
+        log_slope = np.log(slope / spread)  # but for the size, which they share
+        found.append(Scale((t - middle) / spread, -middle / spread, log_slope))
     return found
 
 
@@ -160,22 +160,22 @@ def learn_outcomes(
         near = chosen(at, abs(c), MOST)
         c, at = c[near], at[near]
         few = chosen(at, abs(c), ROUGH)
-        tried = [_mode(at[few], scale, settings) for scale in scales(c[few])]
-        best = int(np.argmax([value for _, _, value in tried]))
-        density, modes, _ = tried[best]
+        tried = [(*_mode(at, scale, few, settings), scale) for scale in scales(c)]
+        _, density, modes, scale = max(tried, key=lambda each: each[0])
         thetas = draws(density, modes, np.random.default_rng([*seed, j]))[::EACH]
-        scale = scales(c)[best]
         found.append(Bounded(Process.condition(at, scale.z, thetas, KERNEL), scale.bound))
     return tuple(found)
 
 
-def _mode(X: Array, scale: Scale, settings: Settings) -> tuple[PlainPosterior, Array, float]:
-    """The density of the hyperparameters, its mode (1, P), and log p(c) there up to a constant."""
-    noise = NO_NOISE if settings.deterministic else None
-    density = PlainPosterior(X, scale.z, KERNEL, noise=noise)
+def _mode(
+    X: Array, scale: Scale, few: np.ndarray, settings: Settings
+) -> tuple[float, PlainPosterior, Array]:
+    """log p(c) of a few values up to a constant, the density of theta, and its mode (1, P)."""
+    noise = NO_NOISE if settings.deterministic is True else None
+    density = PlainPosterior(X[few], scale.z[few], KERNEL, noise=noise)
     start = density._prior.location[None]
     modes, values = climb(density.value_and_grad, start, BOUND, ITERATIONS, ACCURACY)
-    return density, modes, float(values[0]) + scale.log_jacobian
+    return float(values[0] + scale.log_slope[few].sum()), density, modes
 
 
 def violation(excess: Array) -> Array:

@@ -140,9 +140,16 @@ def test_the_scales_keep_the_order_and_the_bound_and_state_their_jacobians() -> 
         assert (np.argsort(z) == np.argsort(c)).all()
         assert_allclose(z[2], bound)
     assert abs(first.z).max() < 3
+    for i in (0, 3, 4):  # dz/dc by differences, of one value among all, times the median of |c|
+        moved = c[i] + np.array([-1e-6, 1e-6])
+        logs = np.sign(moved) * np.log1p(abs(moved) / 3.0)
+        spread = (first.z[4] - first.z[0]) / (np.log1p(1.0) - np.log1p(40 / 3))
+        assert_allclose(3.0 * np.diff(logs) / 2e-6 * spread, np.exp(first.log_slope[i]), rtol=1e-5)
+        straight = (second.z[1] - second.z[2]) / 1e9
+        assert_allclose(3.0 * straight, np.exp(second.log_slope[i]), rtol=1e-9)
     for constant in (np.zeros(3), np.full(3, 7.0)):
-        for z, bound, jacobian in scales(constant):
-            assert np.isfinite([*z, bound, jacobian]).all()
+        for z, bound, log_slope in scales(constant):
+            assert np.isfinite([*z, bound, *log_slope]).all()
             assert (z <= bound).all() == (constant[0] <= 0)
 
 
