@@ -47,21 +47,36 @@ SUITE: dict[str, dict[str, Any]] = {
     "draw5": {"name": "gp_draw", "dim": 5, "seed": 2, "lengthscale": 0.5},
 }
 
+EXACT = {"deterministic": True}
 # The question, and the variants that answer it; the first is what it is compared with.
 QUESTIONS: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "kernel": (
         "Does an additive part of the kernel, its share sampled, help?",
         {
-            "fitbo": {"surrogate": "matern52"},
-            "fitbo-additive": {"surrogate": "additive"},
+            "fitbo": {"acquisition": "fitbo", "surrogate": "matern52"},
+            "fitbo-additive": {"acquisition": "fitbo", "surrogate": "additive"},
             "logei": {"acquisition": "logei", "surrogate": "matern52"},
             "logei-additive": {"acquisition": "logei", "surrogate": "additive"},
+        },
+    ),
+    "acquisition": (
+        "Does information about the minimum choose as well as expected improvement, without noise?",
+        {
+            "logei": {"acquisition": "logei"} | EXACT,
+            **{
+                f"remaining-{n}": {"acquisition": "remaining", "moments": n} | EXACT
+                for n in (2, 4, 10)
+            },
+            "mes": {"acquisition": "mes"} | EXACT,
+            "jes": {"acquisition": "jes"} | EXACT,
+            "fitbo": {"acquisition": "fitbo"} | EXACT,
+            "fitbo-alone": {"acquisition": "fitbo", "exploit": 0} | EXACT,
         },
     ),
     "turns": (
         "After each evaluation for the gain, how many for the largest expected improvement?",
         {
-            **{f"exploit-{n}": {"exploit": n} for n in (3, 0, 1, 7)},
+            **{f"exploit-{n}": {"acquisition": "fitbo", "exploit": n} for n in (3, 0, 1, 7)},
             "logei": {"acquisition": "logei"},
         },
     ),

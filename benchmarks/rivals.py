@@ -34,6 +34,7 @@ from fitbo.records import notebook
 from fitbo.records.events import Entry
 from fitbo.records.journal import Busy, ConfigChanged, Writer
 from fitbo.records.notebook import Notebook
+from fitbo.records.replay import replay
 from fitbo.runs import study
 from fitbo.runs.executors import open_executor
 
@@ -158,7 +159,7 @@ def opened(writer: Writer, config: StudyConfig, peer: Peer) -> Notebook:
             f"Choose another --output, or move it away"
         )
     rows = writer.journal.rows if writer.journal is not None else []
-    design = notebook.replay(config, rows, fits=False)
+    design = replay(config, rows, fits=False)
     return Notebook(design, config, rows, writer)
 
 

@@ -172,12 +172,10 @@ class Study(Ledger):
 
         Where values state their own, that of what is left beside those.
         """
-        settings = self.acting
-        if settings.deterministic is True or settings.noise_std is not None:
-            return settings.noise_std or 0.0
-        fitted = self.fit()
-        deviations = np.sqrt(fitted.surrogate.theta.noise_variance)
-        return float(fitted.scale.scale * np.average(deviations, weights=fitted.surrogate.weights))
+        known = self.acting.noise_std
+        if known is not None or self.acting.deterministic is True:
+            return known or 0.0
+        return self.fit().noise_level
 
     @one_thread
     def success(self) -> Chance | None:
@@ -236,12 +234,8 @@ class Study(Ledger):
 
     def _quantiles(self, draws: Array, probabilities: Sequence[float]) -> Array:
         """Of draws (M,), one for each sample, in y's units."""
-        fitted = self.fit()
-        weights = fitted.surrogate.sample_weights
-        method: Any = {} if weights is None else {"weights": weights, "method": "inverted_cdf"}
         p = np.array(probabilities, dtype=np.float64)
-        quantiles = np.quantile(draws, p if self.sign > 0 else 1 - p, **method)
-        return self.sign * fitted.scale.inverse(quantiles)
+        return self.sign * self.fit().quantiles(draws, p if self.sign > 0 else 1 - p)
 
     @one_thread
     def remaining(self) -> float:
@@ -250,9 +244,7 @@ class Study(Ledger):
         Infinite while all values are equal, which say nothing about its scale, and while no point
         is known where all outcome constraints hold; with those, what one evaluation may gain.
         """
-        if len(set(self._values)) == 1:
-            return np.inf
-        if not self.feasible.any():
+        if len(set(self._values)) == 1 or not self.feasible.any():
             return np.inf
         fitted = self._judged(self.fit())
         if not fitted.has_paths or self.constraints:
@@ -331,9 +323,7 @@ class Study(Ledger):
         if self.settings.deterministic != AUTO:
             return self.settings, 0
         if self._known is None or self._known[0] != len(self._values):
-            exact, since = verdict(self._cube, self._values)
-            if self._stated is not None:  # a value with a deviation of its own says that there is
-                exact, since = False, 1 + int(np.argmin(np.isnan(self._stds)))
+            exact, since = verdict(self._cube, self._values, self._stds)
             self._known = len(self._values), replace(self.settings, deterministic=exact), since
         return self._known[1:]
 

@@ -25,15 +25,16 @@ from fitbo.records import table
 from fitbo.records.archive import journal_at
 from fitbo.records.events import GIVEN, Entry, Point, entries_of
 from fitbo.records.journal import Busy
-from fitbo.records.notebook import Notebook, observation, open_notebook, read_notebook
+from fitbo.records.notebook import Notebook, open_notebook, read_notebook
+from fitbo.records.replay import observation
 from fitbo.runs import standing
 from fitbo.screen import short
 from fitbo.space import Exhausted
 from fitbo.space.outcomes import hold, measured, names_of, outcome_constraints
 
-# Seconds to wait for another process; longest where a value that somebody measured is at stake.
+# Seconds to wait for other processes, of which each may have to choose a point first.
 ATTEMPTS = 4  # at an answer while others write
-PATIENCE = {"ask": 30.0, "tell": 60.0, "import": 30.0}
+PATIENCE = {"ask": 60.0, "tell": 60.0, "import": 60.0}
 
 
 def ask(options: Namespace, console: Console, errors: Console) -> int:

@@ -19,11 +19,18 @@ def repeated(points: Sequence[Array]) -> bool:
     return len({u.tobytes() for u in points}) < len(points)
 
 
-def verdict(points: Sequence[Array], values: Sequence[float]) -> tuple[bool, int]:
+def verdict(
+    points: Sequence[Array], values: Sequence[float], stds: Sequence[float] = ()
+) -> tuple[bool, int]:
     """Whether repeated values say that there is no noise, and since how many values they do.
 
-    Without a repetition there may be noise; one pair that differs proves it.
+    Without a repetition there may be noise; one pair that differs proves it, as does a value that
+    states a standard deviation of its own (``stds``, NaN where none is stated).
     """
+    stated = (n for n, std in enumerate(stds, start=1) if std == std)
+    first = next(stated, None)
+    if first is not None:
+        return False, first
     seen: dict[bytes, float] = {}
     exact, since = False, 0
     for n, (u, y) in enumerate(zip(points, values, strict=True), start=1):

@@ -94,6 +94,18 @@ class Model:
         return np.lexsort((self.y, self.violation))
 
     @property
+    def noise_level(self) -> float:
+        """The posterior mean of the standard deviation of the noise, in y's units."""
+        deviations = np.sqrt(self.surrogate.noise_variance)
+        return float(self.scale.scale * np.average(deviations, weights=self.surrogate.weights))
+
+    def quantiles(self, draws: Array, probabilities: Array) -> Array:
+        """Of draws (M,), one for each sample, in y's units."""
+        weights = self.surrogate.sample_weights
+        method: Any = {} if weights is None else {"weights": weights, "method": "inverted_cdf"}
+        return self.scale.inverse(np.quantile(draws, probabilities, **method))
+
+    @property
     def has_paths(self) -> bool:
         """Whether the process can be drawn: GPy's kernels have no spectrum here."""
         surrogate = self.surrogate

@@ -17,10 +17,9 @@ Without a configuration the notebook is kept in memory only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
-from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,7 +27,7 @@ from fitbo.config.build import build_study
 from fitbo.config.campaign import StudyConfig
 from fitbo.decode import differences
 from fitbo.records import ensembles, events
-from fitbo.records.events import GIVEN, Entry, Point, Row, entries_of, rounded
+from fitbo.records.events import GIVEN, Entry, Point, entries_of, rounded
 from fitbo.records.headers import check_points, check_same, header, study_of, x_of
 from fitbo.records.headers import config_of as config_of
 from fitbo.records.journal import (
@@ -39,13 +38,13 @@ from fitbo.records.journal import (
     read,
     state_path,
 )
+from fitbo.records.replay import Build, observation, replay, tell_row
 from fitbo.sampling import Ensemble
-from fitbo.space.outcomes import hold, measured, names_of
+from fitbo.space.outcomes import hold, measured
 from fitbo.study import Study
 
 OFTEN = 1.1  # a tenth more values, and the minimum's quantiles are worth their draws again
 PARTS = ("mcmc", "search", "entropy", "recommend")  # of the seconds that a suggestion takes
-Build = Callable[[StudyConfig], Study]
 Running = Literal["alone", "joint"] | None
 
 
@@ -171,9 +170,9 @@ class Notebook:
             try:
                 self._append("told", entry, **row)  # first: now nothing can lose it
             except Recorded:
-                _tell(self.study, self.x(entry.point), row)
+                tell_row(self.study, self.x(entry.point), row)
                 raise
-            _tell(self.study, self.x(entry.point), row)
+            tell_row(self.study, self.x(entry.point), row)
 
     def failed(self, entry: Entry, reason: str, **more: Any) -> None:
         """That a point has no value, and why."""
@@ -326,56 +325,6 @@ def _replayed(
     rows = events.once(journal.rows) if journal is not None else []
     study = replay(config, rows, fits=False, build=build)
     return Notebook(study, config, rows, writer, _cold=True, build=build)
-
-
-def replay(
-    config: StudyConfig,
-    rows: Sequence[Row],
-    fits: bool = True,
-    build: Build = build_study,
-    saved: Ensemble | None = None,
-) -> Study:
-    """The study as it was after these rows; ``saved`` is what its sampler came to last."""
-    study = build(config)
-    right = events.amended(rows)
-    marked = [row.get("moved", row["fitted"]) for row in right if "fitted" in row]
-    if fits and marked:
-        told = sum(row.get("event") == "told" for row in right)
-        study.ensemble = saved if saved is not None and max(marked) <= saved.n <= told else None
-    again = fits and study.ensemble is None
-    for row in right:
-        event = row.get("event")
-        if event == "told":
-            _tell(study, x_of(study.space, row["point"]), row)
-        elif event == "failed":
-            study.fail(x_of(study.space, row["point"]), row["reason"])
-        if again and "fitted" in row:
-            study.fit()
-    study.seconds.clear()
-    for entry in entries_of(rows).values():
-        if entry.state == "pending":
-            study.expect(x_of(study.space, entry.point))
-    return study
-
-
-def observation(
-    value: float, std: float | None, constraints: Mapping[str, float | None] | None
-) -> dict[str, Any]:
-    """What a row says about a value: JSON has no NaN, so what is not known is null."""
-    row: dict[str, Any] = {"value": value} | ({} if std is None else {"std": std})
-    if constraints:
-        known = {k: v if v is not None and isfinite(v) else None for k, v in constraints.items()}
-        row["constraints"] = known
-    return row
-
-
-def _tell(study: Study, x: Any, row: Row) -> None:
-    """Tell the study what a row says: a std only counts if there may be noise, and what an outcome
-    constraint is about is not known if it is not there.
-    """
-    std = None if study.settings.deterministic is True else row.get("std")
-    about = dict.fromkeys(names_of(study.constraints)) | (row.get("constraints") or {})
-    study.tell(x, row["value"], std, about)
 
 
 def _correct_objective(notebook: Notebook, journal: Journal | None) -> None:

@@ -19,7 +19,8 @@ from fitbo.inference.propose import worth
 from fitbo.mixture import Array
 from fitbo.records.archive import journal_at
 from fitbo.records.events import entries_of
-from fitbo.records.notebook import config_of, replay
+from fitbo.records.notebook import config_of
+from fitbo.records.replay import replay
 from fitbo.report import drawing
 from fitbo.report.charts import INK as PAGE_INK
 from fitbo.report.charts import Panel, panel, series, thinned

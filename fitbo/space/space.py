@@ -34,14 +34,7 @@ from fitbo.space.conditions import (
     needed,
     rules_of,
 )
-from fitbo.space.constraints import (
-    Constraint,
-    ConstraintError,
-    Expression,
-    holds_at,
-    name_of,
-    parse,
-)
+from fitbo.space.constraints import Constraint, ConstraintError, Expression, holds_at, name_of
 from fitbo.space.given import kind_of, naming, numbered
 from fitbo.space.numeric import Real
 from fitbo.space.parameters import Categorical, Parameter
@@ -230,17 +223,12 @@ class Space:
         return good
 
     def violations(self, U: Array) -> Array:
-        """How far the points (n, dim) are from each constraint, 0 where it holds: (n, number).
-
-        In the units of the constraint; of one that is a function, 1.
-        """
+        """How far (n, dim) points are from each constraint, in its units; 1 from a function's."""
         columns, active, found = self.columns(U), self.active(U), []
         for constraint in self._constraints:
             if isinstance(constraint, Expression):
-                applies = active[:, needed(constraint, self.names)].all(1)
-                holds = constraint(columns) | ~applies
-                excess = np.maximum(constraint.excess(columns), np.finfo(np.float64).tiny)
-                found.append(np.where(holds, 0.0, excess))
+                away = ~constraint(columns) & active[:, needed(constraint, self.names)].all(1)
+                found.append(np.where(away, np.maximum(constraint.excess(columns), 1e-300), 0.0))
             else:
                 found.append(np.array([not holds_at(constraint, x) for x in self.from_cube(U)]))
         return np.array(found, dtype=np.float64).reshape(-1, len(U)).T
@@ -249,9 +237,9 @@ class Space:
         """Whether the point has these parameters, within bounds, and satisfies the constraints."""
         try:
             self.check(point)
-        except (ValueError, TypeError) as error:
-            if isinstance(error, ConstraintError):
-                raise
+        except ConstraintError:
+            raise
+        except (ValueError, TypeError):
             return False
         return True
 
@@ -290,7 +278,7 @@ class Space:
     @cached_property
     def _constraints(self) -> tuple[Expression | Callable[[Any], bool], ...]:
         kinds = kinds_of(self.names, self.parameters)
-        return tuple(parse(c, kinds) if isinstance(c, str) else c for c in self.constraints)
+        return tuple(Expression(c, kinds) if isinstance(c, str) else c for c in self.constraints)
 
     @cached_property
     def _rules(self) -> tuple[Rule, ...]:

@@ -112,11 +112,11 @@ def test_it_runs_resumes_after_kills_and_reports(
     assert "<h2>bowl</h2>" in text
     assert "<h2>kettle</h2>" in text
     assert sorted(path.name for path in (root / "figures").iterdir()) == [
-        "bowl-eta.png",
+        "bowl-minimum.png",
         "bowl-regret.png",  # its minimum is known
         "bowl-seconds.png",
         "kettle-best.png",  # and this one's is not
-        "kettle-eta.png",
+        "kettle-minimum.png",
         "kettle-seconds.png",
     ]
     pages = list((root / "studies").iterdir())
@@ -126,7 +126,7 @@ def test_it_runs_resumes_after_kills_and_reports(
     )
     for page in pages:
         assert {"slices", "dependence", "parallel"} <= set(
-            re.findall(r'<img alt="[^"]*: (\w+)"', page.read_text())
+            re.findall(r'aria-label="[^"]*: (\w+)"', page.read_text())
         )
 
 

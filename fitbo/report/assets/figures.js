@@ -37,6 +37,7 @@ const Figures = (() => {
         this.body.classList.toggle("wide", panels.some(panel => panel.axes));
         const most = Math.max(...panels.map(panel => panel.axes?.length ?? 0));
         if (most) this.body.style.setProperty("--least", `${most * 76}px`);
+        this.panels.forEach(panel => panel.resize());   // now that they have a width
       }
       this.say();
     }
