@@ -19,15 +19,10 @@ import fitbo
 from tests.environments import environment
 
 ROOT = Path(__file__).parents[1]
-STUDY = """\
-objective: {python: "model.py:train"}
-space:
-  rate: {type: real, low: 0.0001, high: 1, log: true}
-  depth: {type: integer, low: 1, high: 9}
-method: {samples: 20}
-budget: 8
+MODEL = """\
+def train(rate: float = 0.01, depth: int = 4):
+    return (rate - 0.1) ** 2 + (depth - 3) ** 2
 """
-MODEL = "def train(rate, depth):\n    return (rate - 0.1) ** 2 + (depth - 3) ** 2\n"
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +75,9 @@ def test_the_wheel_runs_a_study_without_the_repository(installed: Path, tmp_path
     said = outside(installed, "-m", "fitbo", "--version", cwd=tmp_path)
     assert said == f"fitbo {fitbo.__version__}\n"
     (tmp_path / "model.py").write_text(MODEL)
-    (tmp_path / "study.yaml").write_text(STUDY)
-    outside(installed, "-m", "fitbo", "run", "study.yaml", cwd=tmp_path)
+    outside(installed, "-m", "fitbo", "new", "study", "--python", "model.py:train", cwd=tmp_path)
+    short = ["--set", "budget=8", "--set", "method={samples: 20}"]
+    outside(installed, "-m", "fitbo", "run", "study.yaml", *short, cwd=tmp_path)
     assert (tmp_path / "results/study/report.html").is_file()
 
 

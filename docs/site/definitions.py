@@ -27,4 +27,4 @@ def preformatted(paragraph: str) -> str:
     """The paragraph, indented by four if its first line is a row of a table."""
     if not ROW.match(paragraph):
         return paragraph
-    return "\n".join(f"    {line}" for line in paragraph.splitlines())
+    return "\n".join(f"    {line}" for line in paragraph.replace("``", "").splitlines())

@@ -26,6 +26,7 @@ from fitbo.config.campaign import json_schema
 ROOT = Path(__file__).parents[2]
 SHOWN = (".md", ".png", ".csv")
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
+FUNCTION = re.compile(r"<mi>(?:log|exp)</mi>(?!<mo[^>]*>&#x00028;)")  # without a parenthesis
 OUTSIDE = re.compile(r"\]\((?:\.\./)*(results/|CONTRIBUTING\.md|CHANGELOG\.md)")
 COMMANDS = """\
 # Commands
@@ -71,7 +72,7 @@ def mathml(source: str, block: bool) -> str:
     made = convert(html.unescape(source.strip()), display="block" if block else "inline")
     if "\\" in made:
         raise ValueError(f"a formula that cannot be converted: {source}")
-    return made
+    return FUNCTION.sub(r'\g<0><mspace width="0.17em" />', made)
 
 
 def commands_page() -> str:
