@@ -206,3 +206,28 @@ def test_keys_move_the_pointer(window: Browser, study: Path) -> None:
         key = {"key": "ArrowRight", "code": "ArrowRight"}
         window.call("Input.dispatchKeyEvent", type="keyDown", **key)
     assert "evaluation 3 ·" in texts(window, "figure[data-chart=progress] .readout")[0]
+
+
+def test_fingers_point_and_zoom(window: Browser, campaign: Path) -> None:
+    window.open(campaign, 390)
+    window.call("Emulation.setTouchEmulationEnabled", enabled=True, maxTouchPoints=2)
+
+    def touch(kind: str, *across: float) -> None:
+        places = [window.place(f"{REGRET} .panel .u-over", share) for share in across]
+        points = [{"x": x, "y": y, "id": i} for i, (x, y) in enumerate(places)]
+        window.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+
+    try:
+        touch("touchStart", 0.3)
+        touch("touchMove", 5 / 9)
+        (said,) = texts(window, f"{REGRET} .readout")
+        assert said.startswith("Immediate regret · evaluation 6")
+        touch("touchEnd")
+        touch("touchStart", 3 / 9, 6 / 9)  # evaluations 4 and 7
+        touch("touchMove", 0.0, 1.0)
+        touch("touchEnd")
+        low, high = window.ask("Figures.figures.get('branin-regret').window.range")
+        assert [low, high] == pytest.approx([4, 7], abs=0.1)
+    finally:
+        window.call("Emulation.setTouchEmulationEnabled", enabled=False)
+    assert window.complaints == []
