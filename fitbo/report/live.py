@@ -139,13 +139,14 @@ class Board:
 
 def _together(now: View, before: View) -> View:
     """What the journal says now, with the model of before."""
-    known = before.summary
+    known = now.summary
     summary = replace(
-        now.summary,
-        recommended=known.recommended,
-        minimum=known.minimum,
-        remaining=known.remaining,
-        importance=known.importance,
+        before.summary,
+        told=known.told,
+        failed=known.failed,
+        pending=known.pending,
+        best=known.best,
+        stopped=known.stopped,
     )
     return now._replace(summary=summary, slices=before.slices, dependence=before.dependence)
 

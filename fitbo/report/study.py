@@ -34,8 +34,8 @@ CAPTIONS = {
     "the dashed lines mark: mean of f and the band that holds 90% of it.",
     "dependence": "Partial dependence: the mean of f over the space for each value of a parameter. "
     "The band holds 90% of the hyperparameter samples' own curves.",
-    "parallel": "Each evaluation as a line through the parameters' axes, the best darkest and in "
-    "front; colours follow the rank.",
+    "parallel": "Each evaluation as a line through the parameters' axes, the best strongest and "
+    "in front.",
     "minimum": "What was believed of f*, the optimum, as evaluations came in: median, 50% and 90% "
     "bands, each held until the next was noted, against the best value told.",
     "eta": "What the journal holds for each evaluation is the posterior of η, the bound of the "

@@ -17,7 +17,7 @@ from fitbo.inference.outcomes import (
     NOTHING,
     Feasible,
     learn_outcomes,
-    scaled,
+    scales,
     violation,
 )
 from fitbo.space import Space
@@ -102,7 +102,7 @@ def test_the_weight_and_its_gradient(failed: bool, reference: float | None) -> N
     assert_allclose(slope, expected, rtol=1e-4, atol=1e-5 * abs(expected).max())
     p = chance.probability(U)
     if reference is None and not failed:
-        assert_allclose(value, Slanted()(U) + np.log(p), rtol=1e-9)
+        assert_allclose(value, Slanted()(U) + np.log(p), rtol=1e-7)
     if failed:
         assert (chance(U) < p).all()
 
@@ -133,16 +133,36 @@ def test_the_models_know_where_constraints_hold() -> None:
     assert chance.acceptable(U[chance(U) >= LEVEL]).all()
 
 
-def test_the_scale_keeps_the_order_and_the_bound() -> None:
+def test_the_scales_keep_the_order_and_the_bound_and_state_their_jacobians() -> None:
     c = np.array([-3.0, 1e9, 0.0, 0.2, -40.0])
-    z, bound = scaled(c)
-    assert (np.argsort(z) == np.argsort(c)).all()
-    assert_allclose(z[2], bound)
-    assert abs(z).max() < 3
+    first, second = scales(c)
+    for z, bound, _ in (first, second):
+        assert (np.argsort(z) == np.argsort(c)).all()
+        assert_allclose(z[2], bound)
+    assert abs(first.z).max() < 3
+    for i in (0, 3, 4):  # dz/dc by differences, of one value among all, times the median of |c|
+        moved = c[i] + np.array([-1e-6, 1e-6])
+        logs = np.sign(moved) * np.log1p(abs(moved) / 3.0)
+        spread = (first.z[4] - first.z[0]) / (np.log1p(1.0) - np.log1p(40 / 3))
+        assert_allclose(3.0 * np.diff(logs) / 2e-6 * spread, np.exp(first.log_slope[i]), rtol=1e-5)
+        straight = (second.z[1] - second.z[2]) / 1e9
+        assert_allclose(3.0 * straight, np.exp(second.log_slope[i]), rtol=1e-9)
     for constant in (np.zeros(3), np.full(3, 7.0)):
-        z, bound = scaled(constant)
-        assert np.isfinite([*z, bound]).all()
-        assert (z <= bound).all() == (constant[0] <= 0)
+        for z, bound, log_slope in scales(constant):
+            assert np.isfinite([*z, bound, *log_slope]).all()
+            assert (z <= bound).all() == (constant[0] <= 0)
+
+
+def test_a_linear_constraint_stays_as_it_is_and_one_of_decades_does_not() -> None:
+    """A jacobian that was left out, or of the other sign, would choose the same for both."""
+    U = np.random.default_rng(4).random((40, 2))
+    straight, steep = U[:, :1] - 0.3, np.sinh(12 * (U[:, :1] - 0.3))
+    for c, logarithm in ((straight, False), (steep, True)):
+        (model,) = learn_outcomes(U, c, EXACT, [0])
+        z = model.process.surrogate.covariance.X[:, 0]
+        first, second = scales(c[:, 0])
+        assert_allclose(z, U[:, 0])
+        assert model.bound == (first if logarithm else second).bound
 
 
 def test_what_is_not_known_is_left_out_and_counts_as_broken() -> None:

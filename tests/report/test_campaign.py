@@ -37,18 +37,22 @@ DOLLARS = "a $x_{1}$ & {{table}}"
 METHODS = ("FITBO-10", "FITBO-2", EVIL, DOLLARS)
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two problems and four methods, some of hostile names; two runs are unfinished."""
-    root = tmp_path_factory.mktemp("results")
+def write_campaign(root: Path, short: int = 10) -> Path:
+    """Two problems and four methods, some of hostile names; two runs may be shorter."""
     for problem in ("branin", f"{EVIL}/../2"):
         for i, method in enumerate(METHODS):
             for seed in range(3):
-                n = 7 if (i, seed) == (1, 2) else 10
+                n = short if (i, seed) == (1, 2) else 10
                 regrets = [10.0 ** (-(i + 1) * k / 6 - seed / 5) for k in range(n)]
                 options: dict[str, Any] = {"seed": seed, "budget": 10, "campaign": "<i>demo</i>"}
                 write_run(root, regrets, problem=problem, method=method, **options)
     return root
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The campaign with two runs unfinished."""
+    return write_campaign(tmp_path_factory.mktemp("results"), short=7)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 from fitbo.report.palette import contrast
 from fitbo.report.write import write_report
 from tests.browser import Browser, browser, needs_chromium
-from tests.report.test_campaign import DOLLARS, EVIL, METHODS, write_run
+from tests.report.test_campaign import DOLLARS, METHODS, write_campaign
 from tests.studies import loaded, run
 
 pytestmark = needs_chromium
@@ -48,13 +48,7 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two problems and four methods, two of hostile names."""
-    root = tmp_path_factory.mktemp("results")
-    for problem in ("branin", f"{EVIL}/../2"):
-        for i, method in enumerate(METHODS):
-            for seed in range(3):
-                regrets = [10.0 ** (-(i + 1) * k / 6 - seed / 5) for k in range(10)]
-                write_run(root, regrets, problem=problem, method=method, seed=seed)
-    return write_report([root])
+    return write_report([write_campaign(tmp_path_factory.mktemp("results"))])
 
 
 @pytest.fixture(scope="module")

@@ -163,6 +163,7 @@ const Panels = (() => {
         },
         hooks: {
           drawClear: [u => this.behind(u)],
+          draw: [u => this.inFront(u)],
           setCursor: [u => this.figure.point(this, u)],
           setSelect: [u => this.selected(u)],
         },
@@ -213,21 +214,28 @@ const Panels = (() => {
       if (level != null) { const y = upward(level); line(bbox.left, y, right, y); stroke([6, 4], 1.2, "--ink"); }
       if (mark != null) { const x = across(mark); line(x, bbox.top, x, low); stroke([4, 4], 1, "--ink"); }
       for (const x of foot ?? []) { line(across(x), low - 9 * ratio, across(x), low - 2); stroke([], 1, "--muted"); }
-      for (const ruler of this.spec.axes ?? []) this.ruler(ctx, across(ruler.at), bbox, ruler, ratio, stroke, line);
+      for (const {at} of this.spec.axes ?? []) {   // of parallel coordinates
+        line(across(at), bbox.top, across(at), low);
+        stroke([], 1, "--muted");
+      }
       ctx.restore();
     }
 
-    ruler(ctx, x, bbox, {labels}, ratio, stroke, line) {   // an axis of parallel coordinates
-      line(x, bbox.top, x, bbox.top + bbox.height);
-      stroke([], 1, "--muted");
+    inFront({ctx, bbox, valToPos}) {         // what is written on the axes of parallel coordinates
+      const ratio = uPlot.pxRatio;
+      ctx.save();
       ctx.font = FONT.replace("12px", `${11 * ratio}px`);
-      ctx.fillStyle = colour("--muted");
-      const last = x > bbox.left + 0.9 * bbox.width;
-      ctx.textAlign = last ? "right" : "left";
-      for (const [height, text] of labels) {
-        const y = this.u ? this.u.valToPos(height, "y", true) : bbox.top + (1.05 - height) / 1.1 * bbox.height;
-        ctx.fillText(Scales.shorten(text, 9), x + (last ? -4 : 4) * ratio, y + 4 * ratio);
+      [ctx.fillStyle, ctx.strokeStyle, ctx.lineWidth] = [colour("--muted"), colour("--card"), 4 * ratio];
+      for (const {at, labels} of this.spec.axes ?? []) {
+        const x = valToPos(at, "x", true), last = x > bbox.left + 0.9 * bbox.width;
+        ctx.textAlign = last ? "right" : "left";
+        for (const [height, text] of labels) {
+          const place = [x + (last ? -4 : 4) * ratio, valToPos(height, "y", true) + 4 * ratio];
+          ctx.strokeText(Scales.shorten(text, 9), ...place);
+          ctx.fillText(Scales.shorten(text, 9), ...place);
+        }
       }
+      ctx.restore();
     }
 
     key(event) {
