@@ -18,7 +18,7 @@ from rich.console import Console
 
 from fitbo.acquisition import ACQUISITIONS
 from fitbo.cli import display
-from fitbo.cli.codes import FAILED, INTERRUPTED, OK, WRONG
+from fitbo.cli.codes import FAILED, INTERRUPTED, OK
 from fitbo.cli.display import announcement, print_status, print_table, say
 from fitbo.config.build import build_objective, check_objective
 from fitbo.config.campaign import Campaign, json_schema, load

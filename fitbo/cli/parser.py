@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -26,7 +26,6 @@ UNREAD = 128 + 13  # as of a program that SIGPIPE ends
 # What the packages below call these, which take half a second to import: a test compares them.
 EXTRA = ("refuse", "ignore", "keep")
 SHELVES = ("problems", "entropies", "acquisitions", "kernels")
-Command = Callable[[argparse.Namespace, Console, Console], int]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,7 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     log.setLevel(logging.INFO if options.verbose else logging.WARNING)
     logging.basicConfig(level=log.level, handlers=[log])  # distributed has levels of its own
     try:
-        code = int(options.command(options, console, errors))
+        module, _, function = options.command.partition(".")
+        command = getattr(import_module(f"fitbo.cli.{module}"), function)
+        code = int(command(options, console, errors))
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
@@ -61,7 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Every command with its arguments."""
+    """Every command with its arguments.
+
+    A command is ``module.function`` of this package, imported when it is called: help and
+    completion come at once.
+    """
     top = argparse.ArgumentParser(
         prog="fitbo", description="Fast information-theoretic Bayesian optimisation."
     )
@@ -77,12 +82,12 @@ def parser() -> argparse.ArgumentParser:
         help="override a key of the file: --set budget=50 --set methods[0].samples=100",
     )
 
-    def add(name: str, command: Command, about: str, **more: Any) -> argparse.ArgumentParser:
+    def add(name: str, command: str, about: str, **more: Any) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=about, **more)
         added.set_defaults(command=command)
         return added
 
-    def add_for_study(name: str, command: Command, about: str) -> argparse.ArgumentParser:
+    def add_for_study(name: str, command: str, about: str) -> argparse.ArgumentParser:
         added = add(name, command, about)
         added.add_argument("study", metavar="STUDY", help="a YAML file of one study")
         return added
