@@ -151,7 +151,7 @@ class Study(Ledger):
         Without noise it is the best point told: a value that was seen is certain, and where a
         prediction is better the next evaluation goes there anyway. With outcome constraints only
         points where all hold with a probability of ``inference.outcomes.LEVEL`` compete; if there
-        is none, the point where that is most probable, or that breaks them least of those told.
+        is none, the point where that is most probable, or that should break them least.
         """
         fitted = self._judged(self.fit())
         started = time.perf_counter()

@@ -217,9 +217,8 @@ class Ledger:
 
     def _points(self, cube: Sequence[Array]) -> Any:
         """(n, d), or a list of n dicts: with names as they were given, to the last bit."""
-        if not self.space.named:
-            return self.space.from_cube(self._rows(cube))
-        return [self._as_given(u) for u in cube]
+        points = [self._as_given(u) for u in cube]
+        return points if self.space.named else np.array(points).reshape(-1, self.space.dim)
 
     def _rows(self, points: Sequence[Array]) -> Array:
         return np.array(points).reshape(-1, self.space.dim)

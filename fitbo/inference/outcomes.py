@@ -54,11 +54,12 @@ class Bounded:
 
     process: Process
     bound: float
+    finest: float = FINEST
 
     def log_probability(self, U: Array, gradient: bool = False) -> tuple[Array, Array]:
         """log P_j at U (B, d), (B,), and its slope (B, d), which is empty unless ``gradient``."""
         m, v, dm, dv = self.process.predict(U, gradient)
-        v = v + FINEST
+        v = v + self.finest
         s = np.sqrt(v)
         z = (self.bound - m) / s
         each = log_ndtr(z)
@@ -100,6 +101,10 @@ class Feasible:
         """What may be recommended, (B,)."""
         good = self.probability(U) >= LEVEL
         return good if self.success is None else good & self.success.acceptable(U)
+
+    def tempered(self) -> Feasible:
+        """The same as if z were known to its spread only: where none holds, the least broken."""
+        return replace(self, constraints=tuple(replace(c, finest=1.0) for c in self.constraints))
 
     def rough(self) -> Feasible:
         """The same by a few of the thetas, to rank candidates."""

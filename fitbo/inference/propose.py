@@ -167,8 +167,8 @@ def recommend(
     """The minimiser over the space of the posterior mean of f, in y's units.
 
     If evaluations have failed, only points that are more likely than not to succeed compete; with
-    outcome constraints, those that are ``acceptable``, or the most probable one if none is; or of
-    the points told the one that breaks them least, if nobody would bet on any.
+    outcome constraints, those that are ``acceptable``, or the most probable one if none is; or the
+    one that should break them least, if nobody would bet on any.
     """
     found = best_point(
         fit,
@@ -183,7 +183,7 @@ def recommend(
         if not success.acceptable(x[None])[0]:
             x = most_feasible(fit, success, space, rng, n_starts=3).x
         if success.probability(x[None])[0] < HOPELESS:
-            x = fit.X[fit.order[0]]
+            x = most_feasible(fit, success.tempered(), space, rng, n_starts=3).x
         feasible = float(success.probability(x[None])[0])
     mixture = fit.surrogate.predict(x[None])
     return Recommendation(

@@ -135,7 +135,8 @@ def maximise(
     points, worth = np.concatenate(pool), np.concatenate(values)
     free = untaken(space, points, taken, tolerance)
     if not free.any():
-        for least in (tolerance, SAME):  # all that is feasible may lie within the tolerance
+        # All that is feasible may lie within the tolerance of what is taken.
+        for least in (tolerance, SAME) if space.constraints else (tolerance,):
             points = rescue(inside, good, taken, n_candidates, least, rng)
             if len(points):
                 break
