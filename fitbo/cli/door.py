@@ -1,4 +1,4 @@
-"""The commands watch, new and completion; what is heavy is imported when they are called."""
+"""The arguments of watch, new and completion, and the last of these."""
 
 from __future__ import annotations
 
@@ -7,20 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console
-
-
-def watch(options: Namespace, console: Console, errors: Console) -> int:
-    """``fitbo watch``."""
-    from fitbo.cli import server
-
-    return server.watch(options, console, errors)
-
-
-def new(options: Namespace, console: Console, errors: Console) -> int:
-    """``fitbo new``."""
-    from fitbo.cli import starter
-
-    return starter.new(options, console, errors)
 
 
 def completion(options: Namespace, console: Console, errors: Console) -> int:
@@ -35,12 +21,12 @@ def completion(options: Namespace, console: Console, errors: Console) -> int:
 def add_commands(add: Callable[..., ArgumentParser]) -> None:
     """Their arguments; ``add`` makes a command's parser from its name, function and description."""
     seen: dict[str, Any] = {"metavar": "RESULTS"}
-    follow = add("watch", watch, "the report in a browser, following a run")
+    follow = add("watch", "server.watch", "the report in a browser, following a run")
     follow.add_argument("results", help="a YAML file, a results folder or a journal", **seen)
     follow.add_argument("--port", type=int, default=0, help="of 127.0.0.1; 0: one that is free")
     follow.add_argument("--open", action="store_true", help="open a browser")
 
-    start = add("new", new, "write a commented study or campaign file to begin with")
+    start = add("new", "starter.new", "write a commented study or campaign file to begin with")
     start.add_argument("what", choices=["study", "campaign"])
     which = start.add_mutually_exclusive_group()
     function = "the function to minimise: its signature is read, and nothing is run"
@@ -51,5 +37,5 @@ def add_commands(add: Callable[..., ArgumentParser]) -> None:
     start.add_argument("--output", metavar="FILE.yaml", help=where)
     start.add_argument("--force", action="store_true", help="replace the file if it exists")
 
-    shell = add("completion", completion, "a script that completes commands in a shell")
+    shell = add("completion", "door.completion", "a script that completes commands in a shell")
     shell.add_argument("shell", choices=["bash", "zsh", "fish"])

@@ -18,6 +18,7 @@ from rich.console import Console
 
 from fitbo.acquisition import ACQUISITIONS
 from fitbo.cli import display
+from fitbo.cli.codes import FAILED, INTERRUPTED, OK
 from fitbo.cli.display import announcement, print_status, print_table, say
 from fitbo.config.build import build_objective, check_objective
 from fitbo.config.campaign import Campaign, json_schema, load
@@ -32,7 +33,6 @@ from fitbo.runs.study import run as run_study
 from fitbo.screen import follow
 from fitbo.surrogate import KERNELS
 
-OK, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 SHELVES: dict[str, Mapping[str, object]] = {
     "problems": PROBLEMS,
     "entropies": BACKENDS,

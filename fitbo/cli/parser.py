@@ -9,8 +9,9 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,13 @@ from rich.console import Console
 from rich.markup import escape
 
 import fitbo
-from fitbo.cli import door, files, study
-from fitbo.cli.files import INTERRUPTED, WRONG
-from fitbo.records.table import EXTRA
+from fitbo.cli import door
+from fitbo.cli.codes import INTERRUPTED, WRONG
 
 UNREAD = 128 + 13  # as of a program that SIGPIPE ends
-Command = Callable[[argparse.Namespace, Console, Console], int]
+# What the packages below call these, which take half a second to import: a test compares them.
+EXTRA = ("refuse", "ignore", "keep")
+SHELVES = ("problems", "entropies", "acquisitions", "kernels")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,7 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     log.setLevel(logging.INFO if options.verbose else logging.WARNING)
     logging.basicConfig(level=log.level, handlers=[log])  # distributed has levels of its own
     try:
-        code = int(options.command(options, console, errors))
+        module, _, function = options.command.partition(".")
+        command = getattr(import_module(f"fitbo.cli.{module}"), function)
+        code = int(command(options, console, errors))
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
@@ -58,7 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Every command with its arguments."""
+    """Every command with its arguments.
+
+    A command is ``module.function`` of this package, imported when it is called: help and
+    completion come at once.
+    """
     top = argparse.ArgumentParser(
         prog="fitbo", description="Fast information-theoretic Bayesian optimisation."
     )
@@ -74,26 +82,26 @@ def parser() -> argparse.ArgumentParser:
         help="override a key of the file: --set budget=50 --set methods[0].samples=100",
     )
 
-    def add(name: str, command: Command, about: str, **more: Any) -> argparse.ArgumentParser:
+    def add(name: str, command: str, about: str, **more: Any) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=about, **more)
         added.set_defaults(command=command)
         return added
 
-    def add_for_study(name: str, command: Command, about: str) -> argparse.ArgumentParser:
+    def add_for_study(name: str, command: str, about: str) -> argparse.ArgumentParser:
         added = add(name, command, about)
         added.add_argument("study", metavar="STUDY", help="a YAML file of one study")
         return added
 
-    run = add("run", files.run, "run a study or a campaign, or go on", parents=[override])
+    run = add("run", "files.run", "run a study or a campaign, or go on", parents=[override])
     run.add_argument("config", metavar="FILE", help="a YAML file")
     run.add_argument("--quiet", action="store_true", help="print the final table only")
     run.add_argument("--no-report", action="store_true", help="write no figures and no page")
 
-    status = add("status", study.status, "how a study or each study of a campaign stands")
+    status = add("status", "study.status", "how a study or each study of a campaign stands")
     status.add_argument("study", metavar="FILE", help="a YAML file")
     status.add_argument("--json", action="store_true", help="as JSON")
 
-    report = add("report", files.report, "figures and a page from results")
+    report = add("report", "files.report", "figures and a page from results")
     several = "YAML files, folders or archives of journals; several to compare"
     report.add_argument("results", nargs="+", metavar="RESULTS", help=several)
     report.add_argument("--output", type=Path, help="a folder, or the page if it ends in .html")
@@ -104,19 +112,19 @@ def parser() -> argparse.ArgumentParser:
         help="studies of a campaign that get a page: those of black boxes (own), all, or none",
     )
 
-    export = add("export", study.export, "points and values as CSV")
+    export = add("export", "study.export", "points and values as CSV")
     export.add_argument("study", metavar="FILE", help="a YAML file, a results folder or a journal")
     export.add_argument("table", type=Path, nargs="?", metavar="OUT.csv", help="left out: printed")
 
-    pack = add("pack", files.pack, "replace the journals of a folder by one compressed file")
+    pack = add("pack", "files.pack", "replace the journals of a folder by one compressed file")
     pack.add_argument("folder", type=Path, metavar="RESULTS", help="a campaign's results folder")
     pack.add_argument("--undo", action="store_true", help="write the journals again")
 
-    ask = add_for_study("ask", study.ask, "the next points of a study, to evaluate by hand")
+    ask = add_for_study("ask", "study.ask", "the next points of a study, to evaluate by hand")
     ask.add_argument("-n", type=int, default=1, help="how many; they are spread out")
     ask.add_argument("--json", action="store_true", help="one JSON object per line")
 
-    tell = add_for_study("tell", study.tell, "the outcome at a point of a study")
+    tell = add_for_study("tell", "study.tell", "the outcome at a point of a study")
     which = tell.add_mutually_exclusive_group(required=True)
     which.add_argument(
         "--set",
@@ -143,7 +151,7 @@ def parser() -> argparse.ArgumentParser:
     # By default -1e-3 is taken for an option, and only -0.001 for a number.
     tell._negative_number_matcher = re.compile(r"-(\d|\.\d|inf|nan)")
 
-    take_in = add_for_study("import", study.take_in, "tell a study what a CSV file holds")
+    take_in = add_for_study("import", "study.take_in", "tell a study what a CSV file holds")
     take_in.add_argument("table", type=Path, metavar="DATA.csv", help="columns: parameters, value")
     take_in.add_argument(
         "--extra",
@@ -156,7 +164,7 @@ def parser() -> argparse.ArgumentParser:
     take_in.add_argument("--spend", action="store_true", help=spend)
 
     checks = "check files; evaluates nothing, but imports the module of a Python objective"
-    validate = add("validate", files.validate, checks, parents=[override])
+    validate = add("validate", "files.validate", checks, parents=[override])
     validate.add_argument("config", nargs="+", metavar="FILE", help="YAML files")
     validate.add_argument(
         "--no-import",
@@ -164,8 +172,8 @@ def parser() -> argparse.ArgumentParser:
         help="run no code at all, for files of others: of a Python objective only its name is "
         "looked up in the module's file",
     )
-    add("schema", files.schema, "the JSON Schema of a file, for editors")
-    listing = add("list", files.listing, "problems, entropies, acquisitions and kernels")
-    listing.add_argument("what", nargs="?", choices=files.SHELVES)
+    add("schema", "files.schema", "the JSON Schema of a file, for editors")
+    listing = add("list", "files.listing", "problems, entropies, acquisitions and kernels")
+    listing.add_argument("what", nargs="?", choices=SHELVES)
     door.add_commands(add)
     return top

@@ -23,8 +23,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from rich.console import Console
 
+from fitbo.cli.codes import OK
 from fitbo.cli.display import say
-from fitbo.cli.files import OK
 from fitbo.config.campaign import load
 from fitbo.report.live import Board
 from fitbo.report.page import policy

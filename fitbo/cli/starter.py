@@ -11,8 +11,8 @@ from typing import Any
 
 from rich.console import Console
 
+from fitbo.cli.codes import OK
 from fitbo.cli.display import announcement, say
-from fitbo.cli.files import OK
 from fitbo.cli.signature import Proposal, Seen, of_command, of_function
 from fitbo.config.campaign import load
 

@@ -15,8 +15,9 @@ from typing import Any
 
 from rich.console import Console
 
+from fitbo.cli.codes import FAILED, OK
 from fitbo.cli.display import assignment, new_study, print_points, print_status, print_studies, say
-from fitbo.cli.files import FAILED, OK, results_of
+from fitbo.cli.files import results_of
 from fitbo.config.build import build_space, build_study
 from fitbo.config.campaign import StudyConfig, load
 from fitbo.inference.ledger import averaged

@@ -50,9 +50,16 @@ LOOK: dict[Any, Any] = {
 looks = matplotlib.rc_context(LOOK)  # decorates every function that draws
 
 
+class Picture(Figure):
+    """A figure that a notebook shows, whether or not pyplot is in use there."""
+
+    def _repr_png_(self) -> bytes:
+        return image(self)
+
+
 def blank(height: float, width: float = 9.6) -> Figure:
     """An empty figure; sizes are in inches."""
-    return Figure(figsize=(width, height), layout="constrained")
+    return Picture(figsize=(width, height), layout="constrained")
 
 
 def grid(count: int, top: float, each: float, sharex: bool = False) -> tuple[Figure, Any]:

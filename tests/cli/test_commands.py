@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import os
@@ -17,11 +18,12 @@ from rich.console import Console
 
 import fitbo
 from fitbo.acquisition import ACQUISITIONS
-from fitbo.cli import main
+from fitbo.cli import files, main, parser
 from fitbo.cli.display import Bars, Glance, display, print_table
 from fitbo.config.campaign import StudyConfig, load
 from fitbo.entropy import BACKENDS
 from fitbo.problems import PROBLEMS
+from fitbo.records import table
 from fitbo.records.journal import Writer
 from fitbo.report.regret import Summary
 from fitbo.surrogate import KERNELS
@@ -476,3 +478,18 @@ def test_the_table_fits_eighty_columns(label: str) -> None:
         "n/a",
     ):
         assert cell in text
+
+
+def test_help_imports_nothing_heavy_and_knows_the_names_below() -> None:
+    code = (
+        "import sys; from fitbo.cli.parser import parser; parser().format_help(); "
+        "sys.exit(','.join({'numpy', 'scipy', 'yaml', 'fitbo.config'} & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert tuple(files.SHELVES) == parser.SHELVES
+    assert table.EXTRA == parser.EXTRA
+    (commands,) = parser.parser()._subparsers._group_actions  # type: ignore[union-attr]
+    for command in commands.choices.values():  # type: ignore[union-attr]
+        module, _, function = command.get_default("command").partition(".")
+        assert callable(getattr(importlib.import_module(f"fitbo.cli.{module}"), function))

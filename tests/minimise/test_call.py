@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from IPython.core.formatters import DisplayFormatter
 from matplotlib.figure import Figure
 from numpy.testing import assert_array_equal
 from scipy.optimize import Bounds, OptimizeResult
@@ -253,7 +254,10 @@ def test_a_table_without_pandas_is_one_sentence(
 
 @pytest.mark.parametrize("kind", ["progress", "slices", "dependence"])
 def test_the_result_draws_itself(result: Any, kind: str) -> None:
-    assert isinstance(result.plot(kind), Figure)
+    figure = result.plot(kind)
+    assert isinstance(figure, Figure)
+    shown, _ = DisplayFormatter().format(figure)  # in a notebook
+    assert shown["image/png"].startswith(b"\x89PNG")
 
 
 def test_an_unknown_figure_is_one_sentence(result: Any) -> None:
