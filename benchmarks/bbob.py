@@ -9,10 +9,10 @@
 
 A study is one function in one dimension and one instance: 2d Sobol points, the same for every
 method, and 20d evaluations after them, noise-free, as every method is told that can be told, one
-thread. The instance is also the seed. The
-journals are a campaign's, ``results/bbob/<split>/f01-d2/<method>/<instance>.jsonl``, and
-``fitbo report`` reads them too. Run the same command again to go on where a killed one stopped. No
-line that is printed says what values were found, so that a split can be run unseen.
+thread. The instance is also the seed. The journals are a campaign's,
+``results/bbob/<split>/f01-d2/<method>/<instance>.jsonl``, and ``fitbo report`` reads them too. Run
+the same command again to go on where a killed one stopped. No line that is printed says what values
+were found, so that a split can be run unseen.
 
 ============  ==========  =========  ===========================================================
 split         dimensions  instances
