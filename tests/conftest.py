@@ -1,0 +1,9 @@
+"""A test run that was started in the background ignores Ctrl-C, and so would all it starts."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
