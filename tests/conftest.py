@@ -5,5 +5,10 @@ from __future__ import annotations
 import signal
 import threading
 
-if threading.current_thread() is threading.main_thread():
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c() -> None:
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
