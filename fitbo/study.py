@@ -164,7 +164,7 @@ class Study(Ledger):
         else:
             found = recommend(fitted, self._rng("recommend"), self.space, self.success())
         self.seconds["recommend"] = time.perf_counter() - started
-        return replace(found, x=self.space.from_cube(found.x), mean=self.sign * found.mean)
+        return replace(found, x=self._as_given(found.x), mean=self.sign * found.mean)
 
     @one_thread
     def noise_level(self) -> float:
@@ -283,8 +283,9 @@ class Study(Ledger):
         in a finite space of which no point is left.
         """
         taken, settings = self.taken, self.settings
-        noisy = settings.deterministic is False and exhausted(self.space, taken)
-        if noisy or (settings.replicates and self.acting.deterministic is not True):
+        noisy = settings.deterministic is False or self._stated is not None
+        none_left = noisy and exhausted(self.space, taken)
+        if none_left or (settings.replicates and self.acting.deterministic is not True):
             return self._rows([*self._pending, *(u for u, _ in self._failed)])
         return taken
 

@@ -580,3 +580,21 @@ def test_replicates_before_a_space_is_exhausted_are_a_choice(replicates: bool) -
         study.tell(x, float(abs(x["n"] - 10) + 3 * rng.standard_normal()))
     told = [x["n"] for x in study.X]
     assert (len(set(told)) < len(told)) == replicates
+
+
+def test_what_is_recommended_without_noise_is_the_point_that_was_told() -> None:
+    """To the last bit: from the cube it may come back rounded, and have another value."""
+    settings = Settings(n_initial=4, deterministic=True, **SMALL)
+    study = run(Study(Space([(-0.7, 1.3), (0.1, 0.9)]), settings), 5)
+    given = [[0.1, 0.3], [1 / 3, 0.123456789], [0.7, 0.8]]
+    for x in given:
+        study.tell(x, -1.0 - x[0])
+    assert study.recommend().x.tolist() == study.best_observed[0].tolist() == given[2]
+
+
+def test_a_finite_space_goes_on_if_values_state_their_noise() -> None:
+    study = Study(Space({"n": Integer(0, 2)}), Settings(n_samples=20, n_initial=3))
+    for _ in range(5):
+        x = study.ask()[0]
+        study.tell(x, float(x["n"]), std=0.5)
+    assert {x["n"] for x in study.X} == {0, 1, 2}

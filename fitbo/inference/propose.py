@@ -32,6 +32,8 @@ T = TypeVar("T")
 
 SCREENING_SAMPLES = 50  # candidates are ranked by these, and the few that rank high then by all
 N_INCUMBENTS = 3
+# Max-value entropy search about eta, and the first rung of the remaining regret's ladder.
+WITHOUT_PATHS = {"mes": "mes-eta", "remaining": "logei"}
 HOPELESS = 0.01  # probability that outcome constraints hold, below which none is worth a mention
 MINIMA_CANDIDATES = 128
 PATHS = 4  # of each sample, where more of the law of f* is needed than a draw
@@ -104,15 +106,14 @@ def propose(
 
     ``success`` is the probability that an evaluation does not fail, if some have failed, and that
     the outcome constraints hold; while no point is known where they do, it alone decides. Without
-    paths, which GPy's surrogate does not have, ``mes`` is about eta.
+    paths, which GPy's surrogate does not have, some acquisitions have another in their place.
     """
     if fit.feasible is not None and not fit.feasible.any():
         return most_feasible(fit, success, space, rng, avoid=avoid, tolerance=ACCURACY), 0.0
-    if settings.acquisition == "mes" and not fit.has_paths:
-        settings = replace(settings, acquisition="mes-eta")
+    name = settings.acquisition
+    if not fit.has_paths:
+        settings = replace(settings, acquisition=WITHOUT_PATHS.get(name, name))
     clock, minima, whole = Clock(), None, fit.surrogate
-    if settings.acquisition == "remaining" and not fit.has_paths:
-        settings = replace(settings, acquisition="logei")  # the first rung of the same ladder
     searched = whole
     if needs(settings.acquisition, "minimum"):
         fit = replace(fit, surrogate=thinned(fit))

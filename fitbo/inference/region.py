@@ -20,6 +20,7 @@ lengthscales along them: a long valley gets a long region, whichever way it runs
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -142,8 +143,12 @@ def radius(X: Array, y: Array, first: int, local: Callable[[int], bool]) -> floa
     A better value far away, wherever it was sought, begins a new region.
     """
     size, best = FIRST, int(np.argmin(y[:first])) if first else 0
+    ordered = sorted(y[: max(first, 1)].tolist())
     for i in range(max(first, 1), len(y)):
-        enough = DECREASE * (np.median(y[:i]) - y[best])
+        half = len(ordered) // 2
+        median = (ordered[half] + ordered[~half]) / 2
+        insort(ordered, float(y[i]))
+        enough = DECREASE * (median - y[best])
         better = y[i] < y[best] - enough
         if better and abs(X[i] - X[best]).max() > FIRST / 2:
             size = max(size, FIRST)
