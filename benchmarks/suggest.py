@@ -7,9 +7,9 @@
 One thread each. Every optimiser sees the same n values at the same Sobol points: Hartmann-6D, in
 three dimensions Hartmann-3D, in others Ackley. fitbo is timed cold, the first fit and suggestion of
 a study that holds n values already, and warm, the mean of ten fits and suggestions, one value after
-another, half of them in the trust region, so that the occasional moves of its sampler count. The
-peers are used as their documentation says:
-Optuna's ``GPSampler(deterministic_objective=True)``, in a running study, and BoTorch's
+another, two of three in the trust region, so that the occasional moves of its sampler count. The
+peers are used as their documentation says, and all are told that there is no noise where they can
+be: Optuna's ``GPSampler(deterministic_objective=True)``, in a running study, and BoTorch's
 ``SingleTaskGP`` fitted by ``fit_gpytorch_mll`` with ``LogExpectedImprovement`` maximised from 512
 raw samples and 10 restarts.
 """
@@ -59,7 +59,7 @@ def data(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 def fitbo(n: int, d: int) -> dict[str, float]:
     """Seconds of the first suggestion, and the means of those after it and of their fits."""
     X, y = data(n, d)
-    study = Study(Space([(0, 1)] * d), Settings(n_initial=1))
+    study = Study(Space([(0, 1)] * d), Settings(n_initial=1, deterministic=True))
     for x, value in zip(X[:n], y[:n], strict=True):
         study.tell(x, value)
     start = time.perf_counter()
@@ -133,7 +133,8 @@ def botorch_logei(n: int, d: int, repeats: int) -> float:
 def memory(n: int, n_samples: int, dim: int) -> float:
     """Megabytes allocated at the worst moment of one suggestion."""
     rng = np.random.default_rng(0)
-    study = Study(Space([(0, 1)] * dim), Settings(n_initial=1, n_samples=n_samples))
+    settings = Settings(n_initial=1, n_samples=n_samples, deterministic=True)
+    study = Study(Space([(0, 1)] * dim), settings)
     X = rng.random((n, dim))
     for x in X:
         study.tell(x, float(((x - 0.3) ** 2).sum() + np.sin(9 * x[0])))

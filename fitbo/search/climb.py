@@ -104,13 +104,13 @@ def ascend(function: Counted, X: Array, max_rounds: int, tolerance: float) -> tu
     X = X.copy()
     f, g = function.value_and_grad(X, np.arange(len(X)))
     s, y = np.zeros((2, PAIRS, *X.shape))
-    p, t = _direction(X, g, s, y), np.ones(len(X))
-    for _ in range(max_rounds):
+    p, t = _direction(X, g, s[:1], y[:1]), np.ones(len(X))
+    for turn in range(max_rounds):
         short = abs(np.clip(X + t[:, None] * p, 0, 1) - X).max(1) <= tolerance
         # A line search that failed along p is tried once more along the bare gradient.
         again = np.flatnonzero(short & (t < 1) & s.any((0, 2)))
         s[:, again], t[again] = 0.0, 1.0
-        p[again] = _direction(X[again], g[again], s[:, again], y[:, again])
+        p[again] = _direction(X[again], g[again], s[:1, again], y[:1, again])
         short[again] = False
         live = np.flatnonzero(~short)
         if len(live) == 0:
@@ -127,7 +127,8 @@ def ascend(function: Counted, X: Array, max_rounds: int, tolerance: float) -> tu
         s[1:, won], y[1:, won] = s[:-1, won], y[:-1, won]
         s[0, won], y[0, won] = step[enough], g[won] - g_trial[enough]
         X[won], f[won], g[won] = trial[enough], f_trial[enough], g_trial[enough]
-        p[won] = _direction(X[won], g[won], s[:, won], y[:, won])
+        made = min(turn + 1, PAIRS)  # more steps no start can have taken
+        p[won] = _direction(X[won], g[won], s[:made, won], y[:made, won])
     return X, f
 
 

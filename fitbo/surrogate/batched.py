@@ -13,6 +13,7 @@ within a block (``kernel.x_gradient``), so what leaves it is (T, K, B, d).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -66,38 +67,48 @@ class DataCovariance(Covariance):
         return Hyperparameters.unpack(log_theta, self.X.shape[1], self.kernel.n_shares)
 
     def fill(self, K: Array, theta: Hyperparameters, noise: Array) -> None:
+        self._write(K, self.kernel.correlation(theta, self._table), theta, noise)
+
+    def _write(self, K: Array, rho: Array, theta: Hyperparameters, noise: Array) -> None:
+        """The lower triangle of K from the correlations (M, N), which are overwritten."""
         (M, side), n = K.shape[:2], len(self.X)
         s2 = theta.signal_variance[:, None]
-        k = self.kernel.correlation(theta, self._table)
-        k *= s2
-        k += MEAN_VARIANCE
+        rho *= s2
+        rho += MEAN_VARIANCE
         flat = K.reshape(M, -1)
-        flat[:, self._pairs[0] * side + self._pairs[1]] = k
+        flat[:, self._pairs[0] * side + self._pairs[1]] = rho
         flat[:, : n * side : side + 1] = noise + (s2 * (1 + NUGGET) + MEAN_VARIANCE)
 
     @property
     def noise_column(self) -> int:
         return self.X.shape[1] + 1
 
-    def gradient(self, theta: Hyperparameters, G: Array) -> Array:
+    def fill_with_gradient(
+        self, K: Array, theta: Hyperparameters, noise: Array
+    ) -> Callable[[Array], Array]:
         """With r2_i = (x_i - x'_i)^2/l_i^2 and R the kernel without its additive part,
 
         dk/d log l_i = -2 s^2 (slope + parts_i) r2_i,   dk/d log s^2 = s^2 rho,
         dk/d log odds = s^2 (1 - w)(rho - R).
         """
-        (M, d), s2 = theta.lengthscales.shape, theta.signal_variance
-        pairs = 2 * G[:, *self._pairs]
         rho, slope, parts = self.kernel.correlation_and_slopes(theta, self._table)
-        slopes = np.zeros((M, d + 3 + self.kernel.n_shares))
-        slopes[:, :d] = (pairs * slope) @ self._table.T
-        if parts is not None:
-            slopes[:, :d] += np.einsum("mn,mdn,dn->md", pairs, parts, self._table, optimize=True)
-            whole = self.kernel.whole.value(theta.precisions @ self._table)
-            slopes[:, d + 3] = s2 * (1 - theta.share) * np.vecdot(pairs, rho - whole)
-        slopes[:, :d] *= -2 * theta.precisions * s2[:, None]
-        diagonal = np.einsum("mii->m", G)
-        slopes[:, d] = s2 * (np.vecdot(pairs, rho) + (1 + NUGGET) * diagonal)
-        return slopes
+        self._write(K, rho.copy(), theta, noise)
+
+        def gradient(G: Array) -> Array:
+            (M, d), s2 = theta.lengthscales.shape, theta.signal_variance
+            pairs = 2 * G[:, *self._pairs]
+            slopes = np.zeros((M, d + 3 + self.kernel.n_shares))
+            slopes[:, :d] = (pairs * slope) @ self._table.T
+            if parts is not None:
+                slopes[:, :d] += np.vecdot(parts * self._table, pairs[:, None])
+                whole = self.kernel.whole.value(theta.precisions @ self._table)
+                slopes[:, d + 3] = s2 * (1 - theta.share) * np.vecdot(pairs, rho - whole)
+            slopes[:, :d] *= -2 * theta.precisions * s2[:, None]
+            diagonal = np.einsum("mii->m", G)
+            slopes[:, d] = s2 * (np.vecdot(pairs, rho) + (1 + NUGGET) * diagonal)
+            return slopes
+
+        return gradient
 
 
 class LogPosterior(Posterior):

@@ -130,12 +130,19 @@ def times_inverse(rows: Array, factor: Array, transposed: bool = False) -> Array
     return out
 
 
-def inverse_of(K: Array) -> tuple[float, Array]:
-    """log det K and K^-1 (n, n) of one matrix of which the lower triangle is read; NaN if none."""
-    factor, failed = lapack.dpotrf(K, lower=1)
-    if failed or not np.isfinite(factor[-1, -1]):
-        return np.nan, factor
-    log_det = 2 * float(np.log(np.diagonal(factor)).sum())
-    lower, _ = lapack.dpotri(factor, lower=1)
-    lower = np.tril(lower)
-    return log_det, lower + np.tril(lower, -1).T
+def inverses_of(K: Array) -> tuple[Array, Array]:
+    """log det K (M,) and K^-1 (M, n, n), of which the lower triangle is read; NaN if there is none.
+
+    K is overwritten. A loop, because LAPACK has no stacked potri.
+    """
+    log_det, lower = np.empty(len(K)), np.tril_indices(K.shape[-1], -1)
+    for j, matrix in enumerate(K):
+        # In LAPACK's order: the transpose is a view, and its upper triangle is read.
+        factor, failed = lapack.dpotrf(matrix.T, lower=0, overwrite_a=1)
+        if failed or not np.isfinite(factor[-1, -1]):
+            log_det[j], matrix[:] = np.nan, np.nan
+            continue
+        log_det[j] = 2 * np.log(np.diagonal(factor)).sum()
+        matrix[:] = lapack.dpotri(factor, lower=0, overwrite_c=1)[0].T
+        matrix.T[lower] = matrix[lower]
+    return log_det, K

@@ -28,6 +28,7 @@ import numpy as np
 from fitbo.mixture import Array
 from fitbo.surrogate.batched import Surrogate
 from fitbo.surrogate.gp import blocks
+from fitbo.surrogate.phases import cos_sin
 from fitbo.surrogate.warp import MEAN_VARIANCE, NUGGET
 
 FREQUENCIES = 128
@@ -64,7 +65,7 @@ class Paths:
         theta, kernel = s.theta, s.covariance.kernel
         omega = self.omega[t]
         phase = np.einsum("rfd,rd->rf", omega, X)
-        cos, sin = np.cos(phase), np.sin(phase)
+        cos, sin = cos_sin(phase)
         u, v = self.cosine[t, k], self.sine[t, k]
         g = self.mean[t, k] + np.vecdot(u, cos) + np.vecdot(v, sin)
         dg = np.einsum("rf,rfd->rd", v * cos - u * sin, omega)
@@ -100,6 +101,7 @@ def _prior(omega: Array, cosine: Array, sine: Array, mean: Array, X: Array) -> A
     h = np.tile(mean[:, :, None], len(X))
     for js in blocks(len(omega), BLOCK // (omega.shape[1] * len(X))):
         phase = omega[js] @ X.T  # (T, F, B)
-        h[js] += cosine[js] @ np.cos(phase)
-        h[js] += sine[js] @ np.sin(phase)
+        cos, sin = cos_sin(phase)
+        h[js] += cosine[js] @ cos
+        h[js] += sine[js] @ sin
     return h

@@ -32,8 +32,8 @@ class PlainPosterior(LogPosterior):
 
     def _slopes(
         self, theta: Theta, g: Array, excess: Array, A: Array, G: Array
-    ) -> tuple[float, float]:
-        return float(theta.noise_variance[0] * G.sum()), 0.0
+    ) -> tuple[Array, Array]:
+        return theta.noise_variance * G.sum(1), np.zeros(len(G))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from fitbo.checks import assign, finite
 from fitbo.mixture import LOG_2PI, Array
-from fitbo.surrogate.gp import BORDER, blocks, inverse_of, log_likelihood
+from fitbo.surrogate.gp import BORDER, blocks, inverses_of, log_likelihood
 from fitbo.surrogate.hyperparameters import Prior, Theta, as_samples, inside_support
 from fitbo.surrogate.standardise import observations
 from fitbo.surrogate.warp import log_jacobian, noise_in_g, noise_in_y, warp
@@ -52,8 +53,11 @@ class Covariance(ABC):
         noise (M, n): the variance of each observation in g.
         """
 
-    def gradient(self, theta: Any, G: Array) -> Array:
-        """sum_ab G_ab dK_ab/d log_theta, G (M, n, n) symmetric, noise and gap left 0: (M, P)."""
+    def fill_with_gradient(self, K: Array, theta: Any, noise: Array) -> Callable[[Array], Array]:
+        """As ``fill``; returns a function of G (M, n, n), symmetric, with values (M, P):
+
+        sum_ab G_ab dK_ab/d log_theta, noise and gap left 0.
+        """
         raise NotImplementedError
 
 
@@ -134,9 +138,9 @@ class Posterior:
 
     def _slopes(
         self, theta: Theta, g: Array, excess: Array, A: Array, G: Array
-    ) -> tuple[float, float]:
-        """The slopes of log p in log noise and log gap, of one theta."""
-        e = noise_in_y(theta.noise_variance, self.stated)[0]
+    ) -> tuple[Array, Array]:
+        """The slopes of log p in log noise and log gap, (M,) each; A and G's diagonal (M, n)."""
+        e = noise_in_y(theta.noise_variance, self.stated)
         return warp_gradient(theta, g, excess, A, G, e)
 
     def value_and_grad(self, log_theta: ArrayLike) -> tuple[Array, Array]:
@@ -148,44 +152,51 @@ class Posterior:
         """
         log_theta = as_samples(log_theta, self.n_parameters)
         values, slopes = np.full(len(log_theta), -np.inf), np.zeros(log_theta.shape)
+        inside = np.flatnonzero(inside_support(log_theta))
         n, excess = len(self.y), self.y - self.y.min()
-        for j in np.flatnonzero(inside_support(log_theta)):
-            theta = self._covariance.unpack(log_theta[j : j + 1])
+        column = self._covariance.noise_column
+        for part in blocks(inside.size, BLOCK // (n**2 * self.X.shape[1])):
+            rows = inside[part]
+            theta = self._covariance.unpack(log_theta[rows])
             g, noise, jacobian = self._warped(theta, excess)
-            K = np.empty((1, n, n))
-            self._covariance.fill(K, theta, noise)
-            log_det, inverse = inverse_of(K[0])
-            if not np.isfinite(log_det):
-                continue
-            A = inverse @ g[0]
-            values[j] = -0.5 * (g[0] @ A + log_det + n * LOG_2PI) + jacobian[0]
-            values[j] += self._prior(log_theta[j : j + 1])[0]
-            G = 0.5 * (np.outer(A, A) - inverse)
-            slopes[j] = self._covariance.gradient(theta, G[None])[0]
-            by_noise, by_gap = self._slopes(theta, g, excess, A, np.diagonal(G))
-            slopes[j, self._covariance.noise_column] += by_noise
-            slopes[j, self._covariance.noise_column + 1] += by_gap
-            slopes[j] -= (log_theta[j] - self._prior.location) / self._prior.scale**2
+            K = np.empty((len(g), n, n))
+            pulled_back = self._covariance.fill_with_gradient(K, theta, noise)
+            log_det, inverse = inverses_of(K)
+            A = np.vecdot(inverse, g[:, None])
+            fit = -0.5 * (np.vecdot(g, A) + log_det + n * LOG_2PI) + jacobian
+            G = A[:, :, None] * A[:, None]
+            G -= inverse
+            G *= 0.5
+            slope = pulled_back(G)
+            by_noise, by_gap = self._slopes(theta, g, excess, A, np.einsum("mii->mi", G))
+            slope[:, column] += by_noise
+            slope[:, column + 1] += by_gap
+            slope -= (log_theta[rows] - self._prior.location) / self._prior.scale**2
+            sound = np.isfinite(log_det)
+            values[rows[sound]] = (fit + self._prior(log_theta[rows]))[sound]
+            slopes[rows[sound]] = slope[sound]
         return values, slopes
 
 
 def warp_gradient(
     theta: Theta, g: Array, excess: Array, A: Array, G: Array, e: Array
-) -> tuple[float, float]:
-    """The slopes of log p in log noise and log gap, for one theta; A and G, the diagonal, are (n,).
+) -> tuple[Array, Array]:
+    """The slopes of log p in log noise and log gap, (M,) each; g, A and G's diagonal are (M, n).
 
-    With e^2 = noise + s^2, (n,) or (1,), the noise in g is e^2/(g^2 + 2e), so
+    With e^2 = noise + s^2, (M, n or 1), the noise in g is e^2/(g^2 + 2e), so
 
         d/d log noise = noise (g^2 + e)/(g^2 + 2e)^2,    d/dg = -2 g e^2/(g^2 + 2e)^2,
 
     and dg/d log gap = gap/g.
     """
-    noise, gap, g = float(theta.noise_variance[0]), float(theta.gap[0]), g[0]
+    noise, gap = theta.noise_variance, theta.gap
     wide = (g * g + 2 * e) ** 2
     by_g = -A - 2 * g * e * e / wide * G - 1 / g
+    by_gap = gap * (by_g / g).sum(1)
     equals = np.count_nonzero(excess == 0) - 1  # of the lowest value, which count once
-    by_gap = float((by_g * gap / g).sum()) + equals * gap / float(g.min()) ** 2
-    return float((G * noise * (g * g + e) / wide).sum()), by_gap
+    if equals:
+        by_gap += equals * gap / np.square(g.min(1))
+    return noise * (G * (g * g + e) / wide).sum(1), by_gap
 
 
 def dataset(X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
