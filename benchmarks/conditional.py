@@ -14,12 +14,13 @@ decides which of its parameters exist:
 
 Optuna's samplers see the objective as it is usually written, ``suggest_*`` in ``if``s; fitbo has
 the same space with ``when``. All have ten evaluations of their own choosing first, Optuna's
-default. Ranks are of the best value in the end, on each problem and seed; ties share a rank.
+default. Ranks are of the best value in the end, on each problem and seed; ties share a rank. Runs
+that ``runs.csv`` has, of the same budget, are not made again.
 """
 
 from __future__ import annotations
 
-from common import ROOT, one_thread, versions, write
+from common import ROOT, one_thread, read, versions, write
 
 one_thread()
 
@@ -183,17 +184,28 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
-    rows: list[dict[str, Any]] = []
+    rows = earlier(arguments.output, arguments.budget)
+    made = {(row["problem"], row["method"], int(row["seed"])) for row in rows}
     for seed in range(arguments.seeds):
         for problem in arguments.problems:
             for name in arguments.only:
+                if (problem, name, seed) in made:
+                    continue
                 started = time.perf_counter()
                 values = METHODS[name](problem, seed, arguments.budget)
                 row = {"problem": problem, "method": name, "seed": seed, "best": values.min()}
-                row |= {"half": values[: arguments.budget // 2].min()}
+                row |= {"half": values[: arguments.budget // 2].min(), "budget": arguments.budget}
                 rows.append(row | {"seconds": round(time.perf_counter() - started, 1)})
                 print(*rows[-1].values(), flush=True)
             write(arguments.output, "table", table(rows, arguments.budget), rows, data="runs")
+
+
+def earlier(folder: Path, budget: int) -> list[dict[str, Any]]:
+    """The runs made before, if they were as long."""
+    rows = read(folder, "runs") if (folder / "runs.csv").exists() else []
+    if any(row["budget"] != budget for row in rows):
+        raise SystemExit(f"{folder} has runs of another budget than {budget}: choose an --output")
+    return [row | {"seed": int(row["seed"]), "budget": budget} for row in rows]
 
 
 def ranks(rows: list[dict[str, Any]], column: str = "best") -> dict[str, np.ndarray]:
