@@ -9,7 +9,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,16 +46,14 @@ def ask(options: Namespace, console: Console, errors: Console) -> int:
     asked, code = list[Entry](), OK
     # Thinking takes a while and the journal is locked for writing only: if somebody has told or
     # asked meanwhile, think again, and the last time with the lock.
+    thought = read_notebook(study)
     for left in reversed(range(ATTEMPTS)):
-        thought = read_notebook(study)
-        points, over = (_suggested(thought, options.n)) if left else ([], None)
-        with _opened(study, "ask", options, errors) as notebook:
-            same = notebook.rows == thought.rows
-            if left and not same:
+        points, over = _suggested(thought, options.n) if left else ([], None)
+        with _opened(study, "ask", options, errors, thought) as notebook:
+            if left and notebook.rows != thought.rows:
+                thought = replace(notebook, writer=None)
                 continue
-            if left:
-                notebook.adopt(thought)
-            else:
+            if not left:
                 points, over = _suggested(notebook, options.n)
             asked = [notebook.ask("ask", x) for x in points]
             begun = notebook.begun()
@@ -286,7 +284,11 @@ def _one(path: str, command: str) -> StudyConfig:
 
 @contextmanager
 def _opened(
-    study: StudyConfig, command: str, options: Namespace, errors: Console
+    study: StudyConfig,
+    command: str,
+    options: Namespace,
+    errors: Console,
+    known: Notebook | None = None,
 ) -> Iterator[Notebook]:
     """The study's notebook to write in, after waiting for other processes if need be."""
 
@@ -295,7 +297,7 @@ def _opened(
 
     patience = PATIENCE[command]
     try:
-        with open_notebook(study, patience=patience, waiting=waiting) as notebook:
+        with open_notebook(study, known=known, patience=patience, waiting=waiting) as notebook:
             if notebook.new:
                 say(errors, new_study(study))
             yield notebook

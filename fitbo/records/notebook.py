@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -131,15 +131,11 @@ class Notebook:
 
     def warm(self) -> Study:
         """The study with the fits of its journal made, as asking and recommending need it."""
-        if self._cold and self.config is not None:
+        if self._cold and self.config is not None and any("fitted" in row for row in self.rows):
             saved = self._saved or ensembles.load(state_path(self.config.journal))
             self.study = replay(self.config, self.rows, build=self.build, saved=saved)
-            self._cold = False
+        self._cold = False
         return self.study
-
-    def adopt(self, other: Notebook) -> None:
-        """Take over the study of a notebook of the same rows, with what it has thought since."""
-        self.study, self._cold = other.study, False
 
     def ask(self, source: str = "run", x: Any = None, **more: Any) -> Entry:
         """A new point, or x that the study has chosen already; on the disk when this returns."""
@@ -284,19 +280,30 @@ class Notebook:
 
 @contextmanager
 def open_notebook(
-    config: StudyConfig, build: Build = build_study, running: Running = None, **lock: Any
+    config: StudyConfig,
+    build: Build = build_study,
+    running: Running = None,
+    known: Notebook | None = None,
+    **lock: Any,
 ) -> Iterator[Notebook]:
     """The study's notebook, locked for writing and made if need be.
 
     ``Busy`` if another process writes it, ``ConfigChanged`` if it belongs to another study.
     ``lock`` says how long to wait for others, as in ``Writer``; ``build`` makes the study. A run is
-    ``running`` "alone", or "joint" if other runs may share it.
+    ``running`` "alone", or "joint" if other runs may share it. ``known`` was read before: if nobody
+    has written since, its study goes on, with what it has thought.
     """
     with Writer(config.journal, **lock) as writer:
         if writer.journal is None:
             state_path(config.journal).unlink(missing_ok=True)  # of a journal since removed
             writer.append(header(config))
-        notebook = _replayed(config, writer.journal, writer, build)
+        rows = events.once(writer.journal.rows) if writer.journal is not None else []
+        if known is not None and known.rows == rows:
+            if writer.journal is not None:
+                check_same(writer.journal, config)
+            notebook = replace(known, writer=writer)
+        else:
+            notebook = _replayed(config, writer.journal, writer, build)
         _correct_objective(notebook, writer.journal)
         if running is not None:
             writer.begin(share=running == "joint")

@@ -248,6 +248,8 @@ class Space:
         u = self.to_cube(point)
         if u.shape != (self.dim,):
             raise ValueError(f"x must have shape ({self.dim},), got {np.shape(point)}")
+        if not self._constraints:
+            return u
         # The constraints see the point itself: rounded on its way through the cube, it might come
         # out on the other side of a boundary.
         x = self.plain_values(point) if self.named else np.asarray(point, dtype=np.float64)
