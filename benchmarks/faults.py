@@ -21,6 +21,10 @@ and the exit code is 1 unless the first, the third and the last are zero.
 
 from __future__ import annotations
 
+from common import ROOT, fitbo_run, one_thread, write
+
+one_thread()
+
 import argparse
 import itertools
 import json
@@ -36,7 +40,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from common import ROOT, fitbo_run, write
 from faults_files import CONFIG, COUNTER, MODEL, STUDY
 
 RESULTS = ROOT / "results" / "faults"
