@@ -24,6 +24,9 @@ logei      BoTorch's ``SingleTaskGP`` on the unit cube and standardised values. 
 gibbon     The same model, ``qLowerBoundMaxValueEntropy`` on 1000 uniform candidates (its tutorial).
 jes        The same model, ``qJointEntropySearch`` by its lower bound ("recommended"), given the
            optima of 12 paths (its tutorial; 64 cost six times as much, some 30 s at n = 100).
+saas       BoTorch's ``SaasFullyBayesianSingleTaskGP`` by NUTS, 256 steps to warm up and every 16th
+           of 128 kept, and ``qLogExpectedImprovement`` averaged over those (its tutorial). One
+           chain serves several evaluations: four here, where the tutorial has batches of five.
 =========  =========================================================================================
 
 ``gpsampler-exact`` and ``logei-exact`` are told that there is no noise when there is, against their
@@ -74,6 +77,9 @@ RESULTS = Path(__file__).parent.parent / "results"
 NAME = "peers"  # of the campaign
 NOISELESS = 1e-6  # observation variance of standardised values; GPyTorch's least in double
 RAW_SAMPLES, RESTARTS, CANDIDATES, OPTIMA = 512, 10, 1000, 12
+NUTS: Any = {"warmup_steps": 256, "num_samples": 128, "thinning": 16, "jit_compile": True}
+NUTS |= {"disable_progbar": True}
+CHAIN_SERVES = 4  # evaluations
 
 
 def random(data: Data) -> Model:
@@ -224,6 +230,42 @@ def botorch(acquisition: Callable[..., Any], data: Data) -> Model:
     return Model(suggest, recommend)
 
 
+def saas(data: Data) -> Model:
+    """BoTorch's sparse model: the samples of its hyperparameters are noted for the next fits."""
+    import torch
+    from botorch.acquisition.logei import qLogExpectedImprovement
+    from botorch.fit import fit_fully_bayesian_model_nuts
+    from botorch.models.fully_bayesian import SaasFullyBayesianSingleTaskGP
+    from botorch.optim import optimize_acqf
+
+    torch.set_num_threads(1)
+    torch.manual_seed(data.integer(FIT))
+    U, Y = torch.tensor(data.U), torch.tensor(data.score)[:, None]
+    d = U.shape[1]
+    variance = None if data.noisy else torch.full_like(Y, NOISELESS)
+    model = SaasFullyBayesianSingleTaskGP(U, Y, variance, outcome_transform=None)
+    if data.warm is None or (len(Y) - data.n_initial) % CHAIN_SERVES == 0:
+        fit_fully_bayesian_model_nuts(model, **NUTS, seed=data.integer(FIT))
+    else:
+        samples = torch.tensor(data.warm).reshape(-1, d + 2)
+        named = {"mean": samples[:, 0], "outputscale": samples[:, 1], "lengthscale": samples[:, 2:]}
+        model.load_mcmc_samples(named)
+    kernel = model.covar_module
+    lengthscales = kernel.base_kernel.lengthscale[:, 0]
+    each = [model.mean_module.constant[:, None], kernel.outputscale[:, None], lengthscales]
+    bounds = torch.tensor([[0.0], [1.0]], dtype=torch.double).expand(2, d)
+
+    def suggest() -> Array:
+        torch.manual_seed(data.integer(SUGGEST))
+        function = qLogExpectedImprovement(model, best_f=data.score.max())
+        around = {"sample_around_best": True}
+        sizes = {"num_restarts": RESTARTS, "raw_samples": RAW_SAMPLES}
+        u, _ = optimize_acqf(function, bounds, q=1, **sizes, options=around)
+        return u[0].numpy()
+
+    return Model(suggest, note=torch.hstack(each).detach().ravel().tolist())
+
+
 def exactly(fit: Callable[[Data], Model], data: Data) -> Model:
     """What a rival makes of the data when told that they are exact."""
     return fit(replace(data, noisy=False))
@@ -239,10 +281,12 @@ ALL = (
     Peer("logei-exact", "BoTorch-LogEI-exact", BOTORCH, partial(exactly, partial(botorch, logei))),
     Peer("gibbon", "BoTorch-GIBBON", BOTORCH, partial(botorch, gibbon)),
     Peer("jes", "BoTorch-JES", BOTORCH, partial(botorch, jes)),
+    Peer("saas", "BoTorch-SAAS", BOTORCH, saas),
 )
 PEERS = {peer.name: peer for peer in ALL}
 
 OURS = {
+    "fitbo": MethodConfig(label="fitbo"),
     "fitbo-memel": MethodConfig(
         label="FITBO-MEMeL-10", entropy=EntropyConfig("memel", {"n_moments": 10})
     ),
@@ -267,6 +311,8 @@ def config_of(
         options={key: yaml.safe_load(value) for key, value in options.items()},
     )
     method = OURS.get(peer) or MethodConfig(label=PEERS[peer].label, acquisition="random")
+    if peer == "fitbo":  # which, as its rivals, knows whether there is noise
+        method = replace(method, deterministic=variance == 0)
     campaign = Campaign(
         name=NAME,
         problems=(described,),
@@ -299,7 +345,7 @@ def missing(peers: Sequence[Peer]) -> str | None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Rival optimisers in a campaign's journals.")
     parser.add_argument("--problems", nargs="+", default=["hartmann6", "michalewicz:5"])
-    usual = [name for name in PEERS if not name.endswith("-exact")]
+    usual = [name for name in PEERS if not name.endswith("-exact") and name != "saas"]
     parser.add_argument("--peers", nargs="+", choices=[*PEERS, *OURS], default=usual)
     parser.add_argument("--seeds", type=seeds_of, default="0:10", help="0:10, or one seed")
     parser.add_argument("--noise-variance", type=float, default=0.0)

@@ -174,12 +174,15 @@ class Matern52(Stationary):
 class Rational(Stationary):
     """``rho = (1 + r2/2)^-2``, slope ``-(1 + r2/2)^-3``: smooth, without the cost of an exp."""
 
-    def value(self, r2: Array, weight: ArrayLike = 1.0) -> Array:
-        """``weight`` rho(r2): the factor costs nothing here."""
+    def value(self, r2: Array) -> Array:
         r2 *= 0.5
-        r2 += 1.0
-        r2 *= r2
-        return np.divide(weight, r2, out=r2)
+        return self.of_half(r2, 1.0)
+
+    def of_half(self, half: Array, weight: ArrayLike) -> Array:
+        """``weight`` rho of r2/2, which is overwritten: neither factor costs a pass here."""
+        half += 1.0
+        half *= half
+        return np.divide(weight, half, out=half)
 
     def value_and_slope(self, r2: Array) -> tuple[Array, Array]:
         r2 *= 0.5
@@ -215,10 +218,10 @@ class Additive(Kernel):
         precisions, share = theta.precisions, theta.share[:, None]
         rho = self.whole.value(precisions @ table)
         rho *= 1 - share
-        term = np.empty_like(rho)
-        for precision, row in zip(precisions.T, table, strict=True):
-            np.multiply(precision[:, None], row, out=term)
-            rho += self.part.value(term, share / len(table))
+        term, weight = np.empty_like(rho), share / len(table)
+        for half, row in zip(0.5 * precisions.T, table, strict=True):
+            np.multiply(half[:, None], row, out=term)
+            rho += self.part.of_half(term, weight)
         return rho
 
     def correlation_and_slopes(self, theta: Hyperparameters, table: Array) -> Slopes:
