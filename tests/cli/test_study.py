@@ -12,6 +12,7 @@ import pytest
 from fitbo.cli import main
 from fitbo.cli import study as cli_study
 from fitbo.config.build import build_study
+from fitbo.records import notebook
 from fitbo.records.journal import Writer
 from fitbo.records.notebook import read_notebook
 from fitbo.report.history import load as load_runs
@@ -185,6 +186,27 @@ def test_nobody_is_refused_while_ask_thinks(
     assert told == [0]
     assert [row["event"] for row in rows(tmp_path)] == ["told", "asked", "asked"]
     assert [row["id"] for row in rows(tmp_path)] == [1, 2, 3]
+
+
+def test_ask_replays_the_journal_once(
+    lab: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With many values a replay is what an ask by hand costs; the same points come of it."""
+    replays: list[int] = []
+    real = notebook.replay
+
+    def counted(config: Any, rows: Any, *args: Any, **options: Any) -> Study:
+        replays.append(len(rows))
+        return real(config, rows, *args, **options)
+
+    for n in range(3):
+        does(capsys, "tell", lab, "--set", f"a=0.{n}", "n=3", "c=red", "--value", str(n))
+    monkeypatch.setattr(notebook, "replay", counted)
+    does(capsys, "ask", lab)
+    assert replays == [3]
+    does(capsys, "ask", lab)
+    points = [row["point"] for row in rows(tmp_path, "asked")]
+    assert points[0] != points[1]
 
 
 def test_ask_ends_though_others_write_all_the_time(
