@@ -59,12 +59,16 @@ def importance(
 
 
 def total_effects(f: Array, changed: Array) -> Array:
-    """S_ij from f_j at A and at A_i, (n, M) each, -> (M,); zero of a function that is constant."""
+    """S_ij from f_j at A and at A_i, (n, M) each, -> (M,); zero of a function that is constant.
+
+    A share is at most one, which an estimate of it may exceed by chance.
+    """
     if len(f) < 2:
         return np.zeros(f.shape[1])
     variance = f.var(0)
     flat = variance <= 1e-24 * np.square(f).mean(0)
-    return np.where(flat, 0.0, np.square(f - changed).mean(0) / np.where(flat, 1.0, 2 * variance))
+    left = np.square(f - changed).mean(0) / np.where(flat, 1.0, 2 * variance)
+    return np.where(flat, 0.0, np.minimum(left, 1.0))
 
 
 def _spread(space: Space, V: Array) -> Array:

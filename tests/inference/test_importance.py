@@ -39,6 +39,12 @@ def test_the_estimator_against_the_closed_form() -> None:
     assert_allclose(found, truth, atol=5e-3)
 
 
+def test_a_share_is_at_most_one() -> None:
+    f = np.array([[0.0], [1.0]])
+    assert total_effects(f, 1 - f)[0] == 1  # (1 + 1)/2 over twice the variance of a quarter: 2
+    assert total_effects(f, f + [[0.5], [0.0]])[0] == 0.25
+
+
 def test_a_constant_function_and_no_points() -> None:
     assert total_effects(np.full((9, 2), 5.0), np.full((9, 2), 5.0)).tolist() == [0.0, 0.0]
     assert total_effects(np.empty((0, 3)), np.empty((0, 3))).tolist() == [0.0] * 3
