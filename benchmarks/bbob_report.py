@@ -67,6 +67,16 @@ def final(scores: Scores, keys: Sequence[Key], at: int = -1) -> Array:
     return np.array([[runs[key].log_regret[at] for runs in scores.values()] for key in keys])
 
 
+def command_of(chosen: argparse.Namespace) -> str:
+    """What makes the same report again."""
+    given = {"methods": chosen.methods, "dims": chosen.dims, "instances": chosen.instances}
+    parts = ["python benchmarks/bbob.py report", f"--split {chosen.split}"]
+    for name, values in given.items():
+        joined = ("," if name == "instances" else " ").join(map(str, values or ()))
+        parts += [f"--{name} {joined}"] if values else []
+    return " ".join(parts)
+
+
 def report(chosen: argparse.Namespace) -> int:
     folder = chosen.output / chosen.split
     try:
@@ -81,11 +91,12 @@ def report(chosen: argparse.Namespace) -> int:
     lines = [
         f"# BBOB, {chosen.split} split",
         "",
-        f"Made by `python benchmarks/bbob.py report --split {chosen.split}`: noise-free, 2d Sobol",
-        "points (the same for every method) and 20d evaluations. Regret is that of the best",
-        "observed. A target is a regret of 10^2, 10^1.8, ..., 10^-8. Standard errors and intervals",
-        "(95%) treat the functions as independent, not the instances. Seconds are of the clock, so",
-        f"that they compare only where the machine did nothing else. {versions('ioh', 'numpy')}.",
+        f"Made by `{command_of(chosen)}`:",
+        "noise-free, 2d Sobol points (the same for every method) and 20d evaluations. Regret is",
+        "that of the best observed. A target is a regret of 10^2, 10^1.8, ..., 10^-8. Standard",
+        "errors and intervals (95%) treat the functions as independent, not the instances.",
+        "Seconds are of the clock: they compare only where the machine did nothing else.",
+        f"{versions('ioh', 'numpy')}.",
     ]
     style = dict(zip(scores, styles(list(scores)), strict=True))
     for dim in sorted({key[0] for runs in scores.values() for key in runs}):
