@@ -4,7 +4,8 @@ samples   = sample(log_posterior(data), start, rng)
 surrogate = condition(data, samples)
 
 **Cold**, without an ensemble, the sampler starts from draws about the modes of the posterior
-(``sampling.laplace``), found on a part of the data and refined on all.
+(``sampling.laplace``), found on a part of the data and refined on all, and resampled by what they
+are worth.
 
 **Warm**, one more value borders the factors of the surrogate and multiplies the weights of its
 thetas by their predictive densities (``surrogate.border``), which costs n^2 where a single
@@ -33,13 +34,15 @@ from fitbo.inference.settings import Settings
 from fitbo.mixture import Array
 from fitbo.sampling import Ensemble, Samples, sample
 from fitbo.sampling.laplace import climb, laplace_ensemble
+from fitbo.sampling.walkers import resample
 from fitbo.surrogate import Parabola, Standardiser, named_surrogate
 from fitbo.surrogate.batched import LogPosterior, Surrogate
 from fitbo.surrogate.border import extended
 
 WALKERS = 60  # at least, and three for each parameter
 WALKERS_PER_PARAMETER = 3
-COLD_BURN_IN = 10  # steps at least, if started from the modes
+LEAST_BURN_IN = 10  # steps that any number of values allows
+POOL = 4  # draws about the modes for each walker
 SURVIVORS = 0.5  # share of the thetas that must survive, in effect, between two moves
 AGE = 1 / 16  # of the data may have come since the last move
 MOST = 512  # values in the model
@@ -239,7 +242,6 @@ def _moved(
             start, ensemble = cold_start(density, known, walkers, rng), None
     elif ensemble is None:
         start = density.sample_prior(rng, walkers)
-    quick = ensemble is not None or len(z) > ROUGH  # with much data there is little to be settled
     samples = sample(
         density,
         start,
@@ -247,8 +249,12 @@ def _moved(
         restart=density.sample_prior,
         n_samples=thetas,
         thin=settings.thin,
-        min_burn_in=settings.min_burn_in if quick else max(settings.min_burn_in, COLD_BURN_IN),
-        max_burn_in=max(COLD_BURN_IN, int(settings.max_burn_in * min(1, ROUGH / len(z)) ** 2)),
+        min_burn_in=settings.min_burn_in,
+        max_burn_in=max(
+            settings.min_burn_in,
+            LEAST_BURN_IN,
+            int(settings.max_burn_in * min(1, ROUGH / len(z)) ** 2),
+        ),
     )
     noted = replace(
         samples.ensemble, n=len(y), samples=samples.log_theta, diagnostics=samples.diagnostics
@@ -272,7 +278,11 @@ def lost(log_weights: Array) -> bool:
 def cold_start(
     density: LogPosterior, known: Array, walkers: int, rng: np.random.Generator
 ) -> Ensemble:
-    """Draws about the modes of the posterior next to the prior's and to ``known`` (k, P)."""
+    """Draws of the posterior, found about its modes next to the prior's and to ``known`` (k, P).
+
+    Several for each walker, resampled by the ratio of the densities; if too few of them survive in
+    effect, as many as there are walkers and as they were drawn, for the sampler to move.
+    """
     prior = density._prior
     starts = np.concatenate([prior.location[None], known])
     if len(density.y) > ROUGH:
@@ -283,7 +293,13 @@ def cold_start(
         modes, _ = climb(density.value_and_grad, starts[:2], BOUND, FINISH)
     else:
         modes, _ = climb(density.value_and_grad, starts, BOUND)
-    return laplace_ensemble(density.value_and_grad, modes, prior.scale, walkers, rng)
+    pool = laplace_ensemble(density.value_and_grad, modes, prior.scale, POOL * walkers, rng)
+    log_p = density(pool.log_theta)
+    kept, _, whole = resample(log_p - pool.log_density, density.n_parameters, rng)
+    if not whole:
+        return Ensemble(pool.log_theta[:walkers], pool.log_density[:walkers])
+    every = kept[::POOL]
+    return Ensemble(pool.log_theta[every], log_p[every])
 
 
 def chosen(X: Array, y: Array, most: int = MOST) -> np.ndarray:
