@@ -41,7 +41,8 @@ from fitbo.surrogate.border import extended
 
 WALKERS = 60  # at least, and three for each parameter
 WALKERS_PER_PARAMETER = 3
-LEAST_BURN_IN = 10  # steps that any number of values allows
+COLD_BURN_IN = 10  # steps at least from a cold start, where they cost little, and allowed always
+CHEAP = 64  # values, up to which they do
 POOL = 4  # draws about the modes for each walker
 SURVIVORS = 0.5  # share of the thetas that must survive, in effect, between two moves
 AGE = 1 / 16  # of the data may have come since the last move
@@ -242,6 +243,7 @@ def _moved(
             start, ensemble = cold_start(density, known, walkers, rng), None
     elif ensemble is None:
         start = density.sample_prior(rng, walkers)
+    quick = ensemble is not None or len(z) > CHEAP
     samples = sample(
         density,
         start,
@@ -249,12 +251,8 @@ def _moved(
         restart=density.sample_prior,
         n_samples=thetas,
         thin=settings.thin,
-        min_burn_in=settings.min_burn_in,
-        max_burn_in=max(
-            settings.min_burn_in,
-            LEAST_BURN_IN,
-            int(settings.max_burn_in * min(1, ROUGH / len(z)) ** 2),
-        ),
+        min_burn_in=settings.min_burn_in if quick else max(settings.min_burn_in, COLD_BURN_IN),
+        max_burn_in=max(COLD_BURN_IN, int(settings.max_burn_in * min(1, ROUGH / len(z)) ** 2)),
     )
     noted = replace(
         samples.ensemble, n=len(y), samples=samples.log_theta, diagnostics=samples.diagnostics
@@ -280,8 +278,8 @@ def cold_start(
 ) -> Ensemble:
     """Draws of the posterior, found about its modes next to the prior's and to ``known`` (k, P).
 
-    Several for each walker, resampled by the ratio of the densities; if too few of them survive in
-    effect, as many as there are walkers and as they were drawn, for the sampler to move.
+    One for each walker, if enough of them would survive resampling by the ratio of the densities;
+    else several for each, resampled, if enough of those do; else the first, to be moved.
     """
     prior = density._prior
     starts = np.concatenate([prior.location[None], known])
@@ -294,12 +292,14 @@ def cold_start(
     else:
         modes, _ = climb(density.value_and_grad, starts, BOUND)
     pool = laplace_ensemble(density.value_and_grad, modes, prior.scale, POOL * walkers, rng)
-    log_p = density(pool.log_theta)
-    kept, _, whole = resample(log_p - pool.log_density, density.n_parameters, rng)
-    if not whole:
-        return Ensemble(pool.log_theta[:walkers], pool.log_density[:walkers])
-    every = kept[::POOL]
-    return Ensemble(pool.log_theta[every], log_p[every])
+    x, log_q = pool.log_theta, pool.log_density
+    log_p = density(x[:walkers])
+    if not resample(log_p - log_q[:walkers], density.n_parameters, rng)[2]:
+        log_p = np.concatenate([log_p, density(x[walkers:])])
+        kept, _, whole = resample(log_p - log_q, density.n_parameters, rng, walkers)
+        if whole:
+            return Ensemble(x[kept], log_p[kept])
+    return Ensemble(x[:walkers], log_q[:walkers])
 
 
 def chosen(X: Array, y: Array, most: int = MOST) -> np.ndarray:

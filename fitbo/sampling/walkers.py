@@ -23,14 +23,15 @@ Restart = Callable[[np.random.Generator, int], Array]
 
 
 def resample(
-    log_weights: Array, n_parameters: int, rng: np.random.Generator
+    log_weights: Array, n_parameters: int, rng: np.random.Generator, walkers: int | None = None
 ) -> tuple[np.ndarray, float, bool]:
     """Systematic resampling: indices (W,), effective share of survivors, whether untempered.
 
     ``survivors = 1 / (W sum_i w_i^2)`` must leave a quarter of the walkers, and twice as many as
-    there are parameters; if not, the weights are tempered, ``w_i^power``, until it does.
+    there are parameters; if not, the weights are tempered, ``w_i^power``, until it does. W is
+    ``walkers``, or as many as there are weights; of more weights the survivors may be more than W.
     """
-    n = len(log_weights)
+    n = len(log_weights) if walkers is None else walkers
     needed = max(SURVIVORS, min(1.0, 2 * n_parameters / n))
     scaled = log_weights - log_weights.max()
 
@@ -50,7 +51,7 @@ def resample(
     power = 1.0 if whole else low
     edges = np.cumsum(weights(power))
     places = edges[-1] * (rng.random() + np.arange(n)) / n
-    kept = np.minimum(np.searchsorted(edges, places, side="right"), n - 1)
+    kept = np.minimum(np.searchsorted(edges, places, side="right"), len(edges) - 1)
     return kept, survivors(power), whole
 
 

@@ -42,7 +42,7 @@ def test_the_estimator_against_the_closed_form() -> None:
 def test_a_share_is_at_most_one() -> None:
     f = np.array([[0.0], [1.0]])
     assert total_effects(f, 1 - f)[0] == 1  # (1 + 1)/2 over twice the variance of a quarter: 2
-    assert total_effects(f, f + [[0.5], [0.0]])[0] == 0.25
+    assert total_effects(f, np.array([[0.5], [1.0]]))[0] == 0.25
 
 
 def test_a_constant_function_and_no_points() -> None:
