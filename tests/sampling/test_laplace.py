@@ -77,3 +77,29 @@ def test_a_cold_start_leads_to_the_posterior_of_a_long_chain() -> None:
     spread = long.log_theta.std(0)
     assert (abs(short.log_theta.mean(0) - long.log_theta.mean(0)) < 0.5 * spread).all()
     assert_allclose(short.log_theta.std(0), spread, rtol=0.35)
+
+
+def test_fewer_walkers_than_weights_are_resampled_to_the_law_of_the_weights() -> None:
+    from fitbo.sampling.walkers import resample
+
+    x = np.linspace(-4, 4, 4000)
+    kept, survivors, whole = resample(-0.5 * (x - 1) ** 2, 1, np.random.default_rng(0), walkers=200)
+    assert kept.shape == (200,)
+    assert whole
+    assert survivors > 1  # in effect there are more than are kept
+    assert_allclose([x[kept].mean(), x[kept].std()], [1, 1], atol=0.02)
+
+
+def test_a_cold_start_states_a_density_that_its_walkers_are_near() -> None:
+    """Where a draw for each walker is too few, several are resampled: then nothing is tempered."""
+    from fitbo.inference.fit import cold_start
+    from fitbo.sampling.walkers import resample
+
+    rng = np.random.default_rng(5)
+    X = rng.random((30, 3))
+    density = LogPosterior(X, Standardiser.fit(X[:, 0])(np.sin(9 * X[:, 0])), kernel="matern52")
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        start = cold_start(density, density.sample_prior(rng, 2), 40, rng)
+        ratio = density(start.log_theta) - start.log_density
+        assert resample(ratio, density.n_parameters, rng)[2]
