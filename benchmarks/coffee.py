@@ -2,6 +2,7 @@
 
     python benchmarks/coffee.py                    # writes results/coffee/
     python benchmarks/coffee.py --seeds 4
+    python benchmarks/coffee.py --set method.acquisition=logei --output build/coffee
 
 ``configs/blackbox_command.yaml`` as it is shipped, its program run for every evaluation. Its best
 cups lie next to the temperature from which fine grounds clog the filter, so an optimiser that does
@@ -32,12 +33,13 @@ LEARNT = 20  # evaluations after which failures count
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="as fitbo run")
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     rows: list[dict[str, Any]] = []
     for seed in range(arguments.seeds):
         with tempfile.TemporaryDirectory() as folder:
-            settings = [f"seed={seed}", f"output={folder}", "max_failures=40"]
+            settings = [f"seed={seed}", f"output={folder}", "max_failures=40", *arguments.set]
             (study,) = load(CONFIG, settings).studies()
             notebook = run(study)
             assert notebook is not None  # it was given no stop
