@@ -252,9 +252,12 @@ class Notebook:
         return row | {"suggestion_seconds": rounded(spent)}
 
     def _minimum_at(self) -> int:
-        """The number of values when the minimum's quantiles were noted last."""
-        noted = (row["fitted"] for row in reversed(self.rows) if "minimum" in row)
-        return int(next(noted, 0))
+        """The number of values when the minimum's quantiles were noted last.
+
+        Not where a run ended: one that goes on notes what it would have noted without the end.
+        """
+        rows = (row for row in reversed(self.rows) if row.get("event") != "stopped")
+        return int(next((row["fitted"] for row in rows if "minimum" in row), 0))
 
     def append(self, row: dict[str, Any]) -> None:
         if self.writer is None and self.config is not None:

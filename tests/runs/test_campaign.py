@@ -269,7 +269,7 @@ def test_a_budget_may_grow(moments: list[Path], begun: int, tmp_path: Path) -> N
     rows = [json.loads(row) for row in first[1:]]
     stops = [row for row in rows if row["event"] == "stopped"]
     assert [row["budget"] for row in stops] == ([5, 7] if begun == 5 else [7])
-    fits = ("fitted", "eta", "minimum", "mcmc", "recommended")  # in the first row after a fit
+    fits = ("fitted", "eta", "mcmc", "recommended")
     assert [
         {key: value for key, value in row.items() if key not in fits}
         for row in rows
