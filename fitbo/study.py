@@ -23,6 +23,7 @@ import numpy as np
 
 from fitbo.acquisition.baselines import needs
 from fitbo.acquisition.feasibility import Chance, learn
+from fitbo.acquisition.remaining import usual_moments
 from fitbo.checks import finite
 from fitbo.inference.exact import repeated, verdict
 from fitbo.inference.fit import Fit, M, Model, believing, fit
@@ -69,6 +70,12 @@ class Study(Ledger):
     _minima: tuple[int, Minima] | None = field(default=None, repr=False)
     _nearby: tuple[int, Model, Region] | None = field(default=None, repr=False)
     _success: tuple[tuple[int, int], Chance | None] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.settings.acquisition == "remaining" and self.settings.moments is None:
+            moments = usual_moments(reals=bool(self.space.continuous.all()))
+            self.settings = replace(self.settings, moments=moments)
 
     @property
     def n_initial(self) -> int:

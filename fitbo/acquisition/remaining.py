@@ -46,6 +46,11 @@ two moments, and itself with more, where it may be negative: what lowers the reg
 law. With one moment it is log EI, of f as it is: E R needs no truncated law, for the average over
 f* of the law of f given f* is that of f.
 
+Where no integer and no choice is among the inputs, two moments are the default. Where one is, the
+point evaluated may be x* itself: the regret is then exactly zero with some probability, its law has
+an atom and no density, and how much E log R falls depends on how small a regret counts as none. So
+there the default is one moment.
+
 [1] Cheng, Chang, Malkomes, Variational entropy search for adjusting expected improvement,
     arXiv 2501.18756 (2025), has the first two rungs.
 """
@@ -209,6 +214,11 @@ class RemainingRegret(Acquisition):
         value, by_m, by_v = (np.concatenate(p, -1) for p in zip(*parts, strict=True))
         value, by_m, by_v = (x.reshape(len(x), *shape) for x in (value, by_m, by_v))
         return Falls(value, *by_moments(a, m2, by_m / (2 * m), by_v))
+
+
+def usual_moments(reals: bool) -> int:
+    """How many moments are the default, in a space of real inputs or in another."""
+    return 2 if reals else 1
 
 
 def check_moments(moments: object) -> None:

@@ -180,7 +180,7 @@ class Campaign(BlackBox):
     def studies(self) -> list[StudyConfig]:
         """The grid of studies, seeds outermost, so that every method has some results early."""
         return [
-            StudyConfig(self, problem, method, seed)
+            StudyConfig(self, problem, method.settled(problem.reals), seed)
             for seed in self.all_seeds
             for problem in self.all_problems
             for method in self.all_methods

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from fitbo import decode
 from fitbo.acquisition.baselines import ACQUISITIONS, needs
-from fitbo.acquisition.remaining import MOST_MOMENTS
+from fitbo.acquisition.remaining import MOST_MOMENTS, usual_moments
 from fitbo.checks import assign
 from fitbo.decode import Choice, Key, Pattern, Range, Registry, check
 from fitbo.entropy import BACKENDS, Entropy
@@ -199,7 +199,7 @@ class MethodConfig:
     moments: Annotated[
         Annotated[int, Range(1, MOST_MOMENTS)] | None,
         "for remaining: moments of the regret that remains: 1 is expected improvement, 2 the gamma "
-        "law's, more are of polynomials; left out: 2",
+        "law's, more are of polynomials; left out: 2, or 1 in a space with integers or choices",
     ] = None
     deterministic: Annotated[
         bool | Literal["auto"] | None,
@@ -241,12 +241,16 @@ class MethodConfig:
             assign(self, entropy=self.entropy or EntropyConfig())
         if chosen == "lcb" and self.beta is None:
             assign(self, beta=4.0)
-        if chosen == "remaining" and self.moments is None:
-            assign(self, moments=2)
         if self.label is None:
             label = chosen.upper()
             assign(self, label=f"{label}-{self.entropy.title}" if self.entropy else label)
             decode.check_value("label", self.label, Label)
+
+    def settled(self, reals: bool) -> MethodConfig:
+        """With what depends on whether every parameter of the space is a real number."""
+        if self.acquisition != "remaining" or self.moments is not None:
+            return self
+        return replace(self, moments=usual_moments(reals))
 
 
 @dataclass(frozen=True)

@@ -127,6 +127,11 @@ class ProblemConfig(BlackBox):
         """How many parameters it has."""
         return len(self.space) if self.space is not None else (self.dim or 1)
 
+    @property
+    def reals(self) -> bool:
+        """Whether every parameter is a real number, as those of test functions are."""
+        return all(p.build().continuous for p in (self.space or {}).values())
+
     def _resolve_test_function(self, name: str) -> None:
         family, suffix = _family(name)
         if suffix is not None and self.dim not in (None, suffix):

@@ -113,7 +113,7 @@ def propose(
     if fit.feasible is not None and not fit.feasible.any():
         return most_feasible(fit, success, space, rng, avoid=avoid, tolerance=ACCURACY), 0.0
     name = settings.acquisition
-    if not fit.has_paths:
+    if not fit.has_paths or (name == "remaining" and settings.rung == 1):
         settings = replace(settings, acquisition=WITHOUT_PATHS.get(name, name))
     clock, minima, whole = Clock(), None, fit.surrogate
     searched = whole
@@ -137,7 +137,7 @@ def propose(
         space,
         rng,
         success,
-        reference_of(settings.acquisition, fit.best, settings.moments),
+        reference_of(settings.acquisition, fit.best, settings.rung),
         # Thompson's sample is one of all: a part of them would draw another.
         screened=settings.acquisition != "thompson",
         avoid=avoid,
@@ -153,7 +153,7 @@ def with_minima(
     """The surrogate that an acquisition about the minimum sees, and draws of f*, (M,) or (P, M)."""
     top = incumbents(fit) if region is None else region.frame.outward(incumbents(fit))
     name = settings.acquisition
-    several = name == "mes-marginal" or (name == "remaining" and settings.moments > 2)
+    several = name == "mes-marginal" or (name == "remaining" and settings.rung > 2)
     n = PATHS if several else 1
     drawn = [
         draw_minima(fit.surrogate, space, top, rng, region, MINIMA_CANDIDATES) for _ in range(n)
@@ -259,7 +259,7 @@ def worth(
         eta=surrogate.eta,
         floor=surrogate.floor,
         beta=settings.beta,
-        moments=settings.moments,
+        moments=settings.rung,
         minimum=minima,
         noise=np.repeat(surrogate.noise_variance, surrogate.etas),
         rng=rng,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fitbo.acquisition import ACQUISITIONS
-from fitbo.acquisition.remaining import check_moments
+from fitbo.acquisition.remaining import check_moments, usual_moments
 from fitbo.checks import assign, finite, one_of, whole
 from fitbo.entropy import Entropy, backend
 from fitbo.mixture import Array, Mixture
@@ -42,7 +42,8 @@ class Settings:
     exploit       evaluations by expected improvement after each one that the acquisition function
                   chose: 3 for ``fitbo``, where 0 is the paper's pure exploration; 0 for the others
     beta          for ``lcb``: the square of the number of standard deviations below the mean
-    moments       for ``remaining``: moments of the regret, 1 is expected improvement, 2 the default
+    moments       for ``remaining``: moments of the regret; 1 is expected improvement; None: 2, or
+                  1 in a space with integers or choices (see ``fitbo.acquisition.remaining``)
     thin          steps of the sampler between the ensembles kept, and after its burn-in
     min_burn_in   steps of the sampler before any is kept, if started from the last posterior
     max_burn_in   the most steps before any is kept
@@ -69,7 +70,7 @@ class Settings:
     resolution: float = 0.3
     exploit: int | None = None
     beta: float = 4.0
-    moments: int = 2
+    moments: int | None = None
     thin: int = 4
     min_burn_in: int = 4
     max_burn_in: int = 500
@@ -86,6 +87,11 @@ class Settings:
         A known level is stated by every value, and nothing is left to be inferred.
         """
         return NO_NOISE if self.deterministic is True or self.noise_std is not None else None
+
+    @property
+    def rung(self) -> int:
+        """The moments of the regret that remains; those of ``remaining`` a study states."""
+        return usual_moments(reals=True) if self.moments is None else self.moments
 
     @property
     def kernel_name(self) -> str:
@@ -138,4 +144,5 @@ class Settings:
             )
         for name in ("resolution", "beta"):
             finite(name, getattr(self, name), least=0)
-        check_moments(self.moments)
+        if self.moments is not None:
+            check_moments(self.moments)

@@ -14,6 +14,7 @@ import yaml
 
 from fitbo.acquisition import ACQUISITIONS
 from fitbo.config import campaign as config
+from fitbo.config.build import build_settings
 from fitbo.config.campaign import (
     Campaign,
     ConfigError,
@@ -142,7 +143,27 @@ def test_what_an_acquisition_does_not_use_is_none() -> None:
     assert (ei.entropy, ei.beta) == (None, None)
     assert fitbo.entropy == EntropyConfig("memel", {"n_moments": 10, "windows": 4})
     assert loads(with_method("lcb")).methods[1].beta == 4.0
-    assert (ei.moments, loads(with_method("remaining")).methods[1].moments) == (None, 2)
+    assert ei.moments is None
+
+
+@pytest.mark.parametrize(
+    ("parameter", "moments"),
+    [
+        ("{type: real, low: 0, high: 1}", 2),
+        ("{type: real, low: 0, high: 1, step: 0.1}", 1),
+        ("{type: integer, low: 0, high: 9}", 1),
+        ("{type: categorical, choices: [a, b]}", 1),
+    ],
+)
+def test_the_rung_of_the_ladder_follows_the_space(parameter: str, moments: int) -> None:
+    text = f"space: {{x: {{type: real, low: 0, high: 1}}, z: {parameter}}}\nbudget: 9"
+    (study,) = loads(text, "s.yaml").studies()
+    assert study.method.moments == study.described()["method"]["moments"] == moments
+    assert build_settings(study).moments == moments
+    (given,) = loads(text + "\nmethod: {moments: 3}", "s.yaml").studies()
+    assert given.method.moments == 3
+    (other,) = loads(text + "\nmethod: logei", "s.yaml").studies()
+    assert other.method.moments is None
 
 
 @pytest.mark.parametrize("name", BACKENDS)
