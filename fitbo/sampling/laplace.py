@@ -61,7 +61,7 @@ def climb(
     kept: list[int] = []
     for i in order:
         near = any(abs(found[i].x - found[j].x).max() < SAME_MODE for j in kept)
-        if not near and found[i].fun < found[order[0]].fun + NEGLIGIBLE:
+        if not near and found[i].fun <= found[order[0]].fun + NEGLIGIBLE:
             kept.append(int(i))
     return np.array([found[i].x for i in kept]), -np.array([found[i].fun for i in kept])
 

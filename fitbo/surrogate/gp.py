@@ -130,12 +130,15 @@ def times_inverse(rows: Array, factor: Array, transposed: bool = False) -> Array
     return out
 
 
-def inverses_of(K: Array) -> tuple[Array, Array]:
-    """log det K (M,) and K^-1 (M, n, n), of which the lower triangle is read; NaN if there is none.
+def inverses_of(K: Array, r: Array) -> tuple[Array, Array, Array, Array]:
+    """log det K (M,), K^-1 (M, n, n), A = K^-1 r (M, n) and r^T A (M,) for r (M, n); NaN if none.
 
-    K is overwritten. A loop, because LAPACK has no stacked potri.
+    K, of which the lower triangle is read, is overwritten. r^T A is |L^-1 r|^2, never negative: by
+    the explicit K^-1 it came out as -5e21 where K was all but singular, a likelihood that a climb
+    took for its top. A loop, because LAPACK has no stacked potri.
     """
     log_det, lower = np.empty(len(K)), np.tril_indices(K.shape[-1], -1)
+    A, square = np.full(r.shape, np.nan), np.full(len(K), np.nan)
     for j, matrix in enumerate(K):
         # In LAPACK's order: the transpose is a view, and its upper triangle is read.
         factor, failed = lapack.dpotrf(matrix.T, lower=0, overwrite_a=1)
@@ -143,6 +146,8 @@ def inverses_of(K: Array) -> tuple[Array, Array]:
             log_det[j], matrix[:] = np.nan, np.nan
             continue
         log_det[j] = 2 * np.log(np.diagonal(factor)).sum()
+        z = blas.dtrsv(factor, r[j], trans=1)
+        square[j], A[j] = z @ z, blas.dtrsv(factor, z)
         matrix[:] = lapack.dpotri(factor, lower=0, overwrite_c=1)[0].T
         matrix.T[lower] = matrix[lower]
-    return log_det, K
+    return log_det, K, A, square

@@ -161,9 +161,8 @@ class Posterior:
             g, noise, jacobian = self._warped(theta, excess)
             K = np.empty((len(g), n, n))
             pulled_back = self._covariance.fill_with_gradient(K, theta, noise)
-            log_det, inverse = inverses_of(K)
-            A = np.vecdot(inverse, g[:, None])
-            fit = -0.5 * (np.vecdot(g, A) + log_det + n * LOG_2PI) + jacobian
+            log_det, inverse, A, square = inverses_of(K, g)
+            fit = -0.5 * (square + log_det + n * LOG_2PI) + jacobian
             G = A[:, :, None] * A[:, None]
             G -= inverse
             G *= 0.5
@@ -172,7 +171,7 @@ class Posterior:
             slope[:, column] += by_noise
             slope[:, column + 1] += by_gap
             slope -= (log_theta[rows] - self._prior.location) / self._prior.scale**2
-            sound = np.isfinite(log_det)
+            sound = np.isfinite(fit) & np.isfinite(slope).all(1)
             values[rows[sound]] = (fit + self._prior(log_theta[rows]))[sound]
             slopes[rows[sound]] = slope[sound]
         return values, slopes

@@ -36,6 +36,14 @@ def test_a_gaussian_is_found_exactly() -> None:
     assert_allclose(covariance, np.linalg.inv(PRECISION), rtol=1e-6)
 
 
+def test_the_best_climb_is_kept_whatever_its_height() -> None:
+    """1e21 + 12 is 1e21."""
+    high = lambda x: (np.full(len(x), 1e21), np.zeros_like(x))  # noqa: E731
+    modes, values = climb(high, np.zeros((2, 3)), 30.0)
+    assert modes.shape == (1, 3)
+    assert values == [1e21]
+
+
 def test_no_direction_is_wider_than_the_prior() -> None:
     flat = lambda x: (np.zeros(len(x)), np.zeros_like(x))  # noqa: E731
     assert_allclose(covariance_at(flat, np.zeros(2), np.array([1.5, 3.0])), np.diag([2.25, 9.0]))

@@ -9,6 +9,7 @@ from fitbo.surrogate.gp import (
     blocks,
     cholesky,
     inverse_factor,
+    inverses_of,
     log_likelihood,
 )
 
@@ -98,3 +99,23 @@ def test_blocks_cover_the_range_once(size):
     covered = np.concatenate([np.arange(10)[rows] for rows in blocks(10, size)])
     np.testing.assert_array_equal(covered, np.arange(10))
     assert list(blocks(0, size)) == []
+
+
+def test_a_square_stays_one_where_the_inverse_is_rounding():
+    """r^T K^-1 r is |L^-1 r|^2; some are negative by K^-1, and make a likelihood of any size."""
+    rng = np.random.default_rng(0)
+    B, w = rng.standard_normal((200, 30, 4)), 1e3 * rng.standard_normal((200, 4, 1))
+    K = 1e6 * B @ B.swapaxes(1, 2) + 3e-9 * np.eye(30)
+    r = (1e3 * B @ w)[:, :, 0]  # so that the square is |w|^2
+    log_det, inverse, A, square = inverses_of(K.copy(), r)
+    sound = np.isfinite(log_det)
+    assert sound.sum() > 100
+    np.testing.assert_allclose(square[sound], np.square(w).sum((1, 2))[sound], rtol=1e-3)
+    assert (np.vecdot(r, np.vecdot(inverse, r[:, None]))[sound] < 0).any()
+    # Where K is well conditioned, all agree.
+    K = np.eye(30) + 0.1 * B[:, :, :1] @ B[:, :, :1].swapaxes(1, 2)
+    log_det, inverse, A, square = inverses_of(K.copy(), r)
+    np.testing.assert_allclose(log_det, np.linalg.slogdet(K)[1], rtol=1e-12)
+    np.testing.assert_allclose(inverse, np.linalg.inv(K), atol=1e-13)
+    np.testing.assert_allclose(A, np.linalg.solve(K, r[:, :, None])[:, :, 0], rtol=1e-9)
+    np.testing.assert_allclose(square, np.vecdot(r, A), rtol=1e-12)
