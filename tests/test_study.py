@@ -396,10 +396,14 @@ def test_pending_points_that_are_given_back() -> None:
 
 
 def test_remaining_improvement_is_what_remains() -> None:
-    """Of a bowl whose minimum is zero: the best value itself, to a quarter."""
-    settings = Settings(n_initial=6, seed=0, exploit=0, **SMALL)
-    study = run(Study(Space([(0, 1)] * 2), settings), 15)
-    assert 0.75 * study.y.min() < study.remaining() < 1.25 * study.y.min()
+    """Of a bowl whose minimum is zero: the best value itself, in the geometric mean of six runs."""
+    ratios = []
+    for seed in range(6):
+        settings = Settings(n_initial=6, seed=seed, exploit=0, **SMALL)
+        study = run(Study(Space([(0, 1)] * 2), settings), 10)
+        ratios.append(study.remaining() / study.y.min())
+    assert 0.4 < np.exp(np.mean(np.log(ratios))) < 4
+    assert min(ratios) > 0.4  # or a search with a tolerance would stop too soon
     study.tell([0.3, 0.3], 0.0)
     assert study.remaining() < 1e-3
 

@@ -118,7 +118,9 @@ def test_of_many_values_the_model_has_those_near_the_incumbents_and_an_even_part
 
 
 def test_random_search_fits_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fitbo.study.fit", lambda *_: pytest.fail("nobody needs a model"))
+    monkeypatch.setattr(
+        "fitbo.inference.belief.fit", lambda *_: pytest.fail("nobody needs a model")
+    )
     study = Study(Space([(0, 1)] * 2), Settings(acquisition="random", n_initial=2))
     for _ in range(6):
         (x,) = study.ask()

@@ -124,11 +124,11 @@ def test_a_study_has_a_state_from_its_first_fit_on(moments: list[Path]) -> None:
 
 def test_the_state_saves_the_fits(moments: list[Path], tmp_path: Path, monkeypatch: Any) -> None:
     """With the state one fit is made again, without it every one."""
-    import fitbo.study
+    from fitbo.inference import belief
 
     fits: list[int] = []
-    real = fitbo.study.fit
-    monkeypatch.setattr(fitbo.study, "fit", lambda X, *args: fits.append(len(X)) or real(X, *args))
+    real = belief.fit
+    monkeypatch.setattr(belief, "fit", lambda X, *args: fits.append(len(X)) or real(X, *args))
     n = BUDGET - 1
     for damage, expected in ((as_it_is, [n, n + 1]), (missing, [*range(INITIAL, n + 2)])):
         study = one_study(tmp_path / damage.__name__, **NOISY)
