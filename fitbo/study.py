@@ -150,7 +150,10 @@ class Study(Belief):
         if exploits:
             settings = replace(settings, acquisition="logei")
         if self._is_local(n):
-            x = self._search(*self._local(), settings, pending, avoid)
+            # The next lower value is sought there, not the minimum of all: of the regret that
+            # remains its mean, which needs no draws of f*.
+            nearby = replace(settings, moments=1)
+            x = self._search(*self._local(), nearby, pending, avoid)
             if promising(*self._local(), x, bounded(self._values)):
                 return x
         if self.constraints and needs(settings.acquisition, "minimum"):

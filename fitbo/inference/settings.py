@@ -42,8 +42,9 @@ class Settings:
     exploit       evaluations by expected improvement after each one that the acquisition function
                   chose: 3 for ``fitbo``, where 0 is the paper's pure exploration; 0 for the others
     beta          for ``lcb``: the square of the number of standard deviations below the mean
-    moments       for ``remaining``: moments of the regret; 1 is expected improvement; None: 2, or
-                  1 in a space with integers or choices (see ``fitbo.acquisition.remaining``)
+    moments       for ``remaining``: moments of the regret; 1 is expected improvement, and what
+                  counts in the trust region; None: 2, or 1 in a space with integers or choices
+                  (see ``fitbo.acquisition.remaining``)
     thin          steps of the sampler between the ensembles kept, and after its burn-in
     min_burn_in   steps of the sampler before any is kept, if started from the last posterior
     max_burn_in   the most steps before any is kept
