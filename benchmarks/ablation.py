@@ -2,24 +2,27 @@
 
     python benchmarks/ablation.py                  # the names of the questions
     python benchmarks/ablation.py kernel --seeds 5 # writes results/ablation/kernel.md and .csv
+    python benchmarks/ablation.py kernel --seeds 9 --resume  # those that the table lacks
     python benchmarks/ablation.py --rank results/development/peers     # any journals, side by side
 
 The suite is Branin, Eggholder, Hartmann-3, Levy-4, Ackley-5, Styblinski-Tang-5 and draws from a
 Gaussian process; Hartmann-6D and Michalewicz-5D, which we report, are not in it. Every variant gets
 the same designs, 2d points, and ``--extra`` evaluations more. Variants are compared by their mean
 rank over problems and seeds in the last immediate regret, regrets below 1e-6 being ties, and by the
-paired differences of its logarithm from the first variant's. The journals
-are kept below ``build/ablation``: a run that was stopped goes on where it was.
+paired differences of its logarithm from the first variant's. The journals are kept below
+``build/ablation``: a run that was stopped goes on where it was. The table is written anew after
+each seed, and ``--resume`` takes the studies that it has as they are.
 """
 
 from __future__ import annotations
 
-from common import ROOT, one_thread, write
+from common import ROOT, one_thread, read, write
 
 one_thread()
 
 import argparse
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +32,14 @@ from scipy.stats import rankdata
 from fitbo.config.campaign import Campaign, from_dict
 from fitbo.config.executor import Executor
 from fitbo.problems import problem
-from fitbo.report.history import Runs, group, load
+from fitbo.report.history import Run, load
 from fitbo.runs.executors import run_all
 
 RESULTS = ROOT / "results" / "ablation"
 JOURNALS = ROOT / "build" / "ablation"
 TIE = 1e-6
+
+Row = dict[str, Any]
 
 SUITE: dict[str, dict[str, Any]] = {
     "branin": {"name": "branin"},
@@ -47,7 +52,8 @@ SUITE: dict[str, dict[str, Any]] = {
     "draw5": {"name": "gp_draw", "dim": 5, "seed": 2, "lengthscale": 0.5},
 }
 
-EXACT = {"deterministic": True}
+# Without noise, and without a trust region: the acquisition function chooses every evaluation.
+ALONE = {"deterministic": True, "local": 0}
 # The question, and the variants that answer it; the first is what it is compared with.
 QUESTIONS: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "kernel": (
@@ -62,15 +68,22 @@ QUESTIONS: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "acquisition": (
         "Does information about the minimum choose as well as expected improvement, without noise?",
         {
-            "logei": {"acquisition": "logei"} | EXACT,
+            "logei": {"acquisition": "logei"} | ALONE,
             **{
-                f"remaining-{n}": {"acquisition": "remaining", "moments": n} | EXACT
+                f"remaining-{n}": {"acquisition": "remaining", "moments": n} | ALONE
                 for n in (2, 4, 10)
             },
-            "mes": {"acquisition": "mes"} | EXACT,
-            "jes": {"acquisition": "jes"} | EXACT,
-            "fitbo": {"acquisition": "fitbo"} | EXACT,
-            "fitbo-alone": {"acquisition": "fitbo", "exploit": 0} | EXACT,
+            "mes": {"acquisition": "mes"} | ALONE,
+            "jes": {"acquisition": "jes"} | ALONE,
+            "fitbo": {"acquisition": "fitbo"} | ALONE,
+            "fitbo-alone": {"acquisition": "fitbo", "exploit": 0} | ALONE,
+        },
+    ),
+    "marginal": (
+        "Does a better entropy lower the regret, where the gain is about f*, theta integrated out?",
+        {
+            name: {"acquisition": "mes-marginal", "entropy": name} | ALONE
+            for name in ("quad", "memel", "mm")
         },
     ),
     "turns": (
@@ -112,33 +125,54 @@ def campaigns(question: str, seeds: int, extra: int, only: list[str]) -> list[Ca
     ]
 
 
-def table(runs: Runs, variants: list[str]) -> list[str]:
-    """Medians of log10 immediate regret, mean ranks, and differences from the first variant."""
+def rows_of(runs: Sequence[Run]) -> list[Row]:
+    """What counts of each complete run."""
+    return [
+        {
+            "problem": run.problem,
+            "variant": run.method,
+            "seed": run.seed,
+            "immediate regret": float(f"{run.immediate[-1]:.6g}"),
+            "simple regret": float(f"{run.simple[-1]:.6g}"),
+            "seconds": float(f"{np.nanmean(run.seconds):.3g}"),
+        }
+        for run in runs
+        if run.complete
+    ]
+
+
+def table(rows: Sequence[Row], variants: Sequence[str]) -> list[str]:
+    """Medians of log10 immediate regret, mean ranks, and differences from the first variant.
+
+    Of the problems and seeds that every variant has.
+    """
+    cases: dict[str, dict[int, dict[str, Row]]] = {}
+    for row in rows:
+        cases.setdefault(row["problem"], {}).setdefault(row["seed"], {})[row["variant"]] = row
     lines = [
         "| problem | " + " | ".join(variants) + " |",
         "| --- |" + " --- |" * len(variants),
     ]
-    ranks, logs, seconds = [], [], []
-    for label, methods in runs.items():
-        common = set.intersection(*({r.seed for r in methods[v] if r.complete} for v in variants))
-        last = np.array(
-            [[r.immediate[-1] for r in methods[v] if r.seed in common] for v in variants]
-        )
-        logs.append(np.log10(np.maximum(last, TIE)))
-        medians = np.median(logs[-1], axis=1)
-        lines.append(
-            f"| {label} ({len(common)} seeds) | " + " | ".join(f"{m:.2f}" for m in medians) + " |"
-        )
-        ranks += [rankdata(np.maximum(column, TIE)) for column in last.T]
-        times = [np.concatenate([r.seconds for r in methods[v]]) for v in variants]
-        seconds.append([np.nanmean(each) for each in times])
-    lines.append(f"| **mean rank** | {' | '.join(with_errors(ranks))} |")
+    regrets, seconds = [], []
+    for label, seeds in sorted(cases.items()):
+        whole = [[case[v] for v in variants] for case in seeds.values() if {*variants} <= {*case}]
+        if not whole:
+            continue
+        regrets.append(np.array([[row["immediate regret"] for row in case] for case in whole]))
+        seconds.append(np.mean([[row["seconds"] for row in case] for case in whole], axis=0))
+        medians = np.median(np.log10(np.maximum(regrets[-1], TIE)), axis=0)
+        cells = " | ".join(f"{m:.2f}" for m in medians)
+        lines.append(f"| {label} ({len(whole)} seeds) | {cells} |")
+    if not regrets:
+        return lines
+    every = np.maximum(np.concatenate(regrets), TIE)
+    lines.append(f"| **mean rank** | {' | '.join(with_errors(rankdata(every, axis=1)))} |")
     # Every variant has the same designs, noise and seeds of its chains: compared pair by pair.
-    every = np.concatenate(logs, axis=1).T
-    paired = ["0", *with_errors(every[:, 1:] - every[:, :1])]
+    logs = np.log10(every)
+    paired = ["0", *with_errors(logs[:, 1:] - logs[:, :1])]
     lines.append(f"| mean log10 regret less {variants[0]}'s | {' | '.join(paired)} |")
-    cells = [f"{s:.2f}" for s in np.mean(seconds, axis=0)]
-    lines.append(f"| seconds per suggestion | {' | '.join(cells)} |")
+    cells = " | ".join(f"{s:.2f}" for s in np.mean(seconds, axis=0))
+    lines.append(f"| seconds per suggestion | {cells} |")
     return lines
 
 
@@ -148,9 +182,9 @@ def with_errors(rows: Any) -> list[str]:
     return [f"{m:.2f} ± {e:.2f}" for m, e in zip(mean, error, strict=True)]
 
 
-def shared(runs: Runs, order: Sequence[str]) -> list[str]:
-    """Those methods, in this order, that every problem has."""
-    return [name for name in order if all(name in methods for methods in runs.values())]
+def variants_in(rows: Sequence[Row], order: Sequence[str]) -> list[str]:
+    """Those variants, in this order, that there are rows of."""
+    return [name for name in order if any(row["variant"] == name for row in rows)]
 
 
 def main() -> None:
@@ -160,45 +194,44 @@ def main() -> None:
     parser.add_argument("--extra", type=int, default=60)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", nargs="*", default=[], help="run these variants")
+    parser.add_argument("--resume", action="store_true", help="keep what the table has")
     parser.add_argument("--rank", type=Path, help="only rank the methods of these journals")
     arguments = parser.parse_args()
     if arguments.rank is not None:
-        runs = group(load([arguments.rank]))
-        print("\n".join(table(runs, shared(runs, sorted({m for ms in runs.values() for m in ms})))))
+        rows = rows_of(load([arguments.rank]))
+        print("\n".join(table(rows, sorted({row["variant"] for row in rows}))))
         return
     if arguments.question is None:
         for name, (question, variants) in QUESTIONS.items():
             print(f"{name:14}{question} {', '.join(variants)}")
         return
     question = arguments.question
+    kept = arguments.resume and (RESULTS / f"{question}.csv").exists()
+    rows = [row | {"seed": int(row["seed"])} for row in read(RESULTS, question)] if kept else []
+    made = {(row["problem"], row["variant"], row["seed"]) for row in rows}
     grid = campaigns(question, arguments.seeds, arguments.extra, arguments.only)
     every = [study for campaign in grid for study in campaign.studies()]
+    every = [s for s in every if (s.problem.label, s.method.label, s.seed) not in made]
     every.sort(key=lambda study: study.seed)
+    about, order = QUESTIONS[question]
     executor = Executor(kind="processes", workers=arguments.workers)
     for study, error in run_all(every, executor):
         if error is not None:
             raise error
         print(study.title, flush=True)
-    grouped = group(load([JOURNALS / question]))
-    about, variants = QUESTIONS[question]
-    asked = f"{question} --seeds {arguments.seeds}"
-    asked += f" --only {' '.join(arguments.only)}" if arguments.only else ""
-    lines = [
-        f"# {about}",
-        "",
-        f"Median log10 immediate regret after 2d + {arguments.extra} evaluations. Made by",
-        f"`python benchmarks/ablation.py {asked}`; every regret is in `{question}.csv`.",
-        "",
-        *table(grouped, shared(grouped, list(variants))),
-    ]
-    rows = [
-        {"problem": label, "variant": variant, "seed": run.seed}
-        | {f"{name} regret": f"{getattr(run, name)[-1]:.6g}" for name in ("immediate", "simple")}
-        for label, methods in grouped.items()
-        for variant, runs in methods.items()
-        for run in runs
-    ]
-    write(RESULTS, question, lines, rows)
+        rows += rows_of([r for r in load([study.directory]) if r.seed == study.seed])
+        lines = [
+            f"# {about}",
+            "",
+            f"Median log10 immediate regret after 2d + {arguments.extra} evaluations. Made by",
+            f"`python benchmarks/ablation.py {question} --seeds {arguments.seeds}`; every regret",
+            f"is in `{question}.csv`.",
+            "",
+            *table(rows, variants_in(rows, list(order))),
+        ]
+        with redirect_stdout(None):
+            write(RESULTS, question, lines, rows)
+    print("\n".join(table(rows, variants_in(rows, list(order)))))
 
 
 if __name__ == "__main__":
