@@ -2,7 +2,7 @@
 
     python benchmarks/ablation.py                  # the names of the questions
     python benchmarks/ablation.py kernel --seeds 5 # writes results/ablation/kernel.md and .csv
-    python benchmarks/ablation.py kernel --seeds 9 --resume  # those that the table lacks
+    python benchmarks/ablation.py kernel --fresh   # forgets what that table has
     python benchmarks/ablation.py --rank results/development/peers     # any journals, side by side
 
 The suite is Branin, Eggholder, Hartmann-3, Levy-4, Ackley-5, Styblinski-Tang-5 and draws from a
@@ -10,8 +10,8 @@ Gaussian process; Hartmann-6D and Michalewicz-5D, which we report, are not in it
 the same designs, 2d points, and ``--extra`` evaluations more. Variants are compared by their mean
 rank over problems and seeds in the last immediate regret, regrets below 1e-6 being ties, and by the
 paired differences of its logarithm from the first variant's. The journals are kept below
-``build/ablation``: a run that was stopped goes on where it was. The table is written anew after
-each seed, and ``--resume`` takes the studies that it has as they are.
+``build/ablation``: a run that was stopped goes on where it was. Studies that the table has are not
+made again, so that one of many seeds grows over several runs; it is written after each study.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from common import ROOT, one_thread, read, write
 one_thread()
 
 import argparse
+import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -32,7 +33,7 @@ from scipy.stats import rankdata
 from fitbo.config.campaign import Campaign, from_dict
 from fitbo.config.executor import Executor
 from fitbo.problems import problem
-from fitbo.report.history import Run, load
+from fitbo.report.history import Runs, group, load
 from fitbo.runs.executors import run_all
 
 RESULTS = ROOT / "results" / "ablation"
@@ -40,6 +41,7 @@ JOURNALS = ROOT / "build" / "ablation"
 TIE = 1e-6
 
 Row = dict[str, Any]
+COLUMNS = ("problem", "variant", "seed", "immediate regret", "simple regret", "seconds")
 
 SUITE: dict[str, dict[str, Any]] = {
     "branin": {"name": "branin"},
@@ -125,20 +127,34 @@ def campaigns(question: str, seeds: int, extra: int, only: list[str]) -> list[Ca
     ]
 
 
-def rows_of(runs: Sequence[Run]) -> list[Row]:
+def rows_of(runs: Runs) -> list[Row]:
     """What counts of each complete run."""
     return [
         {
-            "problem": run.problem,
-            "variant": run.method,
+            "problem": label,
+            "variant": variant,
             "seed": run.seed,
             "immediate regret": float(f"{run.immediate[-1]:.6g}"),
             "simple regret": float(f"{run.simple[-1]:.6g}"),
             "seconds": float(f"{np.nanmean(run.seconds):.3g}"),
         }
-        for run in runs
+        for label, methods in runs.items()
+        for variant, each in methods.items()
+        for run in each
         if run.complete
     ]
+
+
+def earlier(question: str, extra: int) -> list[Row]:
+    """The rows of the table as it is, if its runs were as long."""
+    if not (RESULTS / f"{question}.csv").exists():
+        return []
+    length = f"2d + {extra} evaluations"
+    if length not in (RESULTS / f"{question}.md").read_text():
+        sys.exit(f"results/ablation/{question}.md is not of {length}: give --fresh to begin anew")
+    columns = {"seconds": np.nan}  # which older tables do not have
+    rows = [columns | row | {"seed": int(row["seed"])} for row in read(RESULTS, question)]
+    return [{name: row[name] for name in COLUMNS} for row in rows]
 
 
 def table(rows: Sequence[Row], variants: Sequence[str]) -> list[str]:
@@ -194,11 +210,11 @@ def main() -> None:
     parser.add_argument("--extra", type=int, default=60)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", nargs="*", default=[], help="run these variants")
-    parser.add_argument("--resume", action="store_true", help="keep what the table has")
+    parser.add_argument("--fresh", action="store_true", help="forget what the table has")
     parser.add_argument("--rank", type=Path, help="only rank the methods of these journals")
     arguments = parser.parse_args()
     if arguments.rank is not None:
-        rows = rows_of(load([arguments.rank]))
+        rows = rows_of(group(load([arguments.rank])))
         print("\n".join(table(rows, sorted({row["variant"] for row in rows}))))
         return
     if arguments.question is None:
@@ -206,8 +222,7 @@ def main() -> None:
             print(f"{name:14}{question} {', '.join(variants)}")
         return
     question = arguments.question
-    kept = arguments.resume and (RESULTS / f"{question}.csv").exists()
-    rows = [row | {"seed": int(row["seed"])} for row in read(RESULTS, question)] if kept else []
+    rows = [] if arguments.fresh else earlier(question, arguments.extra)
     made = {(row["problem"], row["variant"], row["seed"]) for row in rows}
     grid = campaigns(question, arguments.seeds, arguments.extra, arguments.only)
     every = [study for campaign in grid for study in campaign.studies()]
@@ -219,13 +234,15 @@ def main() -> None:
         if error is not None:
             raise error
         print(study.title, flush=True)
-        rows += rows_of([r for r in load([study.directory]) if r.seed == study.seed])
+        own = [run for run in load([study.directory]) if run.seed == study.seed]
+        rows += rows_of(group(own))
+        seeds = 1 + max(row["seed"] for row in rows)
         lines = [
             f"# {about}",
             "",
             f"Median log10 immediate regret after 2d + {arguments.extra} evaluations. Made by",
-            f"`python benchmarks/ablation.py {question} --seeds {arguments.seeds}`; every regret",
-            f"is in `{question}.csv`.",
+            f"`python benchmarks/ablation.py {question} --seeds {seeds}`; every regret is in",
+            f"`{question}.csv`.",
             "",
             *table(rows, variants_in(rows, list(order))),
         ]

@@ -321,7 +321,8 @@ def config_of(
         budget=2 * described.size + extra,
         output=str(output),
     )
-    return StudyConfig(campaign, described, method, seed)
+    (study,) = campaign.studies()
+    return study
 
 
 def run_study(config: StudyConfig, name: str, stop: Callable[[], bool] = lambda: False) -> str:

@@ -46,10 +46,10 @@ two moments, and itself with more, where it may be negative: what lowers the reg
 law. With one moment it is log EI, of f as it is: E R needs no truncated law, for the average over
 f* of the law of f given f* is that of f.
 
-Where no integer and no choice is among the inputs, two moments are the default. Where one is, the
-point evaluated may be x* itself: the regret is then exactly zero with some probability, its law has
-an atom and no density, and how much E log R falls depends on how small a regret counts as none. So
-there the default is one moment.
+If all inputs are real numbers, two moments are the default. Where one is an integer, a choice or on
+a grid, the point evaluated may be x* itself: the regret is then exactly zero with some probability,
+its law has an atom and no density, and how much E log R falls depends on how small a regret counts
+as none. So there the default is one moment.
 
 [1] Cheng, Chang, Malkomes, Variational entropy search for adjusting expected improvement,
     arXiv 2501.18756 (2025), has the first two rungs.

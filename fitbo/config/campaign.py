@@ -179,12 +179,12 @@ class Campaign(BlackBox):
 
     def studies(self) -> list[StudyConfig]:
         """The grid of studies, seeds outermost, so that every method has some results early."""
-        return [
-            StudyConfig(self, problem, method.settled(problem.reals), seed)
-            for seed in self.all_seeds
+        pairs = [
+            (problem, method.settled(problem.reals))
             for problem in self.all_problems
             for method in self.all_methods
         ]
+        return [StudyConfig(self, *pair, seed) for seed in self.all_seeds for pair in pairs]
 
 
 @dataclass(frozen=True)
@@ -290,7 +290,7 @@ def loads(
 
 
 def to_dict(campaign: Campaign) -> dict[str, Any]:
-    """Plain JSON types, everything resolved, keys in a stable order."""
+    """Plain JSON types, resolved but for what depends on a problem, keys in a stable order."""
     return dict(decode.encode(campaign))
 
 

@@ -199,7 +199,8 @@ class MethodConfig:
     moments: Annotated[
         Annotated[int, Range(1, MOST_MOMENTS)] | None,
         "for remaining: moments of the regret that remains: 1 is expected improvement, 2 the gamma "
-        "law's, more are of polynomials; left out: 2, or 1 in a space with integers or choices",
+        "law's, more are of polynomials; left out: 2, or 1 in a space with integers, choices or "
+        "grids. In a trust region it is 1",
     ] = None
     deterministic: Annotated[
         bool | Literal["auto"] | None,

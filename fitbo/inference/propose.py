@@ -17,7 +17,7 @@ from fitbo.acquisition.baselines import LowerConfidenceBound, acquisition, needs
 from fitbo.acquisition.feasibility import Chance, Weighted, reference_of
 from fitbo.acquisition.information import Acquisition
 from fitbo.entropy.protocol import Gradient
-from fitbo.inference.fit import Model
+from fitbo.inference.fit import M, Model
 from fitbo.inference.minimum import draw_minima
 from fitbo.inference.outcomes import NOTHING, Feasible, rough_of
 from fitbo.inference.region import Framed, Region, Within
@@ -107,20 +107,12 @@ def propose(
     """The point of largest acquisition value, none of ``avoid``, and the seconds spent in it.
 
     ``success`` is the probability that an evaluation does not fail, if some have failed, and that
-    the outcome constraints hold; while no point is known where they do, it alone decides. Without
-    paths, which GPy's surrogate does not have, some acquisitions have another in their place.
+    the outcome constraints hold; while no point is known where they do, it alone decides.
     """
     if fit.feasible is not None and not fit.feasible.any():
         return most_feasible(fit, success, space, rng, avoid=avoid, tolerance=ACCURACY), 0.0
-    name = settings.acquisition
-    if not fit.has_paths or (name == "remaining" and settings.rung == 1):
-        settings = replace(settings, acquisition=WITHOUT_PATHS.get(name, name))
-    clock, minima, whole = Clock(), None, fit.surrogate
-    searched = whole
-    if needs(settings.acquisition, "minimum"):
-        fit = replace(fit, surrogate=thinned(fit))
-        whole = fit.surrogate
-        searched, minima = with_minima(fit, settings, rng, space, region)
+    fit, settings, searched, minima = informed(fit, settings, rng, space, region)
+    clock, whole = Clock(), fit.surrogate
 
     def worth_of(surrogate: Parabola) -> Worth:
         if minima is None or surrogate is whole:
@@ -145,6 +137,23 @@ def propose(
         region=region,
     )
     return found, clock.seconds
+
+
+def informed(
+    fit: M, settings: Settings, rng: np.random.Generator, space: Space, region: Region | None = None
+) -> tuple[M, Settings, Parabola, Array | None]:
+    """What an acquisition function is made of: model, settings, surrogate and draws of f*, if any.
+
+    Those about the minimum are by a part of the samples. Without paths, which GPy's surrogate does
+    not have, some have another in their place, as has the first rung, which needs none.
+    """
+    name = settings.acquisition
+    if not fit.has_paths or (name == "remaining" and settings.rung == 1):
+        settings = replace(settings, acquisition=WITHOUT_PATHS.get(name, name))
+    if not needs(settings.acquisition, "minimum"):
+        return fit, settings, fit.surrogate, None
+    fit = replace(fit, surrogate=thinned(fit))
+    return fit, settings, *with_minima(fit, settings, rng, space, region)
 
 
 def with_minima(

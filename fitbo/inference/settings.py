@@ -43,8 +43,8 @@ class Settings:
                   chose: 3 for ``fitbo``, where 0 is the paper's pure exploration; 0 for the others
     beta          for ``lcb``: the square of the number of standard deviations below the mean
     moments       for ``remaining``: moments of the regret; 1 is expected improvement, and what
-                  counts in the trust region; None: 2, or 1 in a space with integers or choices
-                  (see ``fitbo.acquisition.remaining``)
+                  counts in the trust region; None: 2, or 1 in a space with integers, choices or
+                  grids (see ``fitbo.acquisition.remaining``)
     thin          steps of the sampler between the ensembles kept, and after its burn-in
     min_burn_in   steps of the sampler before any is kept, if started from the last posterior
     max_burn_in   the most steps before any is kept
@@ -91,7 +91,7 @@ class Settings:
 
     @property
     def rung(self) -> int:
-        """The moments of the regret that remains; those of ``remaining`` a study states."""
+        """``moments``, or 2 if None, in whose place a study puts its space's default."""
         return usual_moments(reals=True) if self.moments is None else self.moments
 
     @property

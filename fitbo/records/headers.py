@@ -60,8 +60,9 @@ def check_same(journal: Journal, config: StudyConfig) -> None:
     if changed:
         folder = shlex.quote(str(config.directory))
         raise ConfigChanged(
-            f"{path} was made by another configuration: {'; '.join(changed)}. Give the study or "
-            f"campaign another name or output, or move its results away; to keep its evaluations, "
+            f"{path} was made by another configuration: {'; '.join(changed)}. Set that as it was, "
+            f"give the study or campaign another name or output, or move its results away; to keep "
+            f"its evaluations, "
             f"fitbo export {folder} old.csv and fitbo import that into the renamed study"
         )
 

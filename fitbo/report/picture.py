@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from fitbo.config.build import build_problem
 from fitbo.decode import ConfigError
-from fitbo.inference.propose import worth
+from fitbo.inference.propose import informed, worth
 from fitbo.mixture import Array
 from fitbo.records.archive import journal_at
 from fitbo.records.events import entries_of
@@ -155,8 +155,9 @@ def picture_of(methods: Mapping[str, Sequence[Run]]) -> Drawn | None:
         study = replay(config, design, fits=False)
         if picture is not None and not np.array_equal(picture.X, study.X[:, 0]):
             return None  # of campaigns with other designs, which have no posterior in common
-        fit = study.fit()
-        value = worth(fit, fit.surrogate, study.settings, study.search_rng())
+        fit, rng = study.fit(), study.search_rng()
+        model, settings, surrogate, minima = informed(fit, study.settings, rng, study.space)
+        value = worth(model, surrogate, settings, rng, minima)
         (x_next,) = list(entries_of(journal.rows).values())[run.initial].point.values()
         curves.append(AcquisitionCurve(label, value(cube), x_next))
         used.add(run.header["study"]["method"]["acquisition"])

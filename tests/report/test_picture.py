@@ -51,6 +51,21 @@ def test_each_method_asked_where_its_acquisition_is_largest(tmp_path: Path) -> N
     assert normalise  # two different acquisitions have no scale in common
 
 
+def test_an_acquisition_about_the_minimum_has_its_curve(tmp_path: Path) -> None:
+    """By the draws of f* that chose the point."""
+    methods = [
+        {"acquisition": name, "samples": 24, "deterministic": False}
+        for name in ("remaining", "mes", "jes")
+    ]
+    methods.append(methods[0] | {"label": "first-rung", "moments": 1})
+    (runs,) = group(load([ran(tmp_path, methods=methods)])).values()
+    drawn = picture_of(runs)
+    assert drawn is not None
+    assert len(drawn.curves) == 4
+    for curve in drawn.curves:
+        assert abs(drawn.picture.x[np.argmax(curve.alpha)] - curve.x_next) < 0.005
+
+
 def test_there_is_no_picture_of_two_dimensions_or_of_a_design_alone(tmp_path: Path) -> None:
     for name, changes in (("a", {"problems": ["branin"]}), ("b", {"budget": 4})):
         (methods,) = group(load([ran(tmp_path / name, **changes)])).values()
