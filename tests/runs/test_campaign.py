@@ -242,7 +242,7 @@ def test_noise_is_of_the_seed_and_the_evaluation(tmp_path: Path) -> None:
         ({"initial": {"n": 3, "design": "latin"}}, r"initial\.design"),
         ({"methods": [{**SMALL["methods"][0], "samples": 14}]}, r"method\.samples: was 12, is 14"),
         ({"methods": [{**SMALL["methods"][0], "entropy": "vub"}]}, r"method\.entropy"),
-        ({"budget": 9, "noise_std": 1.0}, r"configuration: noise_std: was 0\.0, is 1\.0\. Set that as it was"),
+        ({"budget": 9, "noise_std": 1.0}, r"configuration: noise_std: was 0\.0, is 1\.0\. Set"),
     ],
 )
 def test_a_changed_configuration_is_refused_with_its_keys(
