@@ -395,16 +395,16 @@ def test_pending_points_that_are_given_back() -> None:
     assert len(far.pending) == 0
 
 
-def test_remaining_improvement_is_what_remains() -> None:
-    """Of a bowl whose minimum is zero: the best value itself, within a factor of four, six runs."""
-    ratios = []
-    for seed in range(6):
-        settings = Settings(n_initial=6, seed=seed, exploit=0, **SMALL)
-        study = run(Study(Space([(0, 1)] * 2), settings), 10)
-        ratios.append(study.remaining() / study.y.min())
-    assert 0.4 < np.exp(np.mean(np.log(ratios))) < 4
-    assert min(ratios) > 0.4  # or a search with a tolerance would stop too soon
-    run(study, 5).tell([0.3, 0.3], 0.0)
+@pytest.mark.parametrize("seed", range(3))
+def test_remaining_improvement_is_what_remains(seed: int) -> None:
+    """Of a bowl whose minimum is zero: the best value itself, to a quarter.
+
+    At the points of a design: where a search ends it knows less than it happens to have reached.
+    """
+    settings = Settings(n_initial=15, seed=seed, deterministic=True, **SMALL)
+    study = run(Study(Space([(0, 1)] * 2), settings), 15)
+    assert 0.75 * study.y.min() < study.remaining() < 1.25 * study.y.min()
+    study.tell([0.3, 0.3], 0.0)
     assert study.remaining() < 1e-3
 
 
