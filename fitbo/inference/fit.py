@@ -233,14 +233,16 @@ def _moved(
     if ensemble is not None and ensemble.log_theta.shape != (walkers, density.n_parameters):
         ensemble = None  # of another model
     start: Any = ensemble
+    log_p: Array | None = None
     if isinstance(density, LogPosterior):
-        known = density.sample_prior(rng, STARTS - 1) if ensemble is None else None
+        about = density.sample_prior(rng, STARTS - 1) if ensemble is None else None
         if ensemble is not None:
             log_p = density(ensemble.log_theta)
             if lost(log_p - ensemble.log_density):
-                known = ensemble.log_theta[[np.argmax(log_p)]]
-        if known is not None:
-            start, ensemble = cold_start(density, known, walkers, rng), None
+                about = ensemble.log_theta[[np.argmax(log_p)]]
+        if about is not None:
+            start, log_p = cold_start(density, about, walkers, rng)
+            ensemble = None
     elif ensemble is None:
         start = density.sample_prior(rng, walkers)
     quick = ensemble is not None or len(z) > CHEAP
@@ -248,6 +250,7 @@ def _moved(
         density,
         start,
         rng,
+        known=log_p,
         restart=density.sample_prior,
         n_samples=thetas,
         thin=settings.thin,
@@ -274,15 +277,16 @@ def lost(log_weights: Array) -> bool:
 
 
 def cold_start(
-    density: LogPosterior, known: Array, walkers: int, rng: np.random.Generator
-) -> Ensemble:
-    """Draws of the posterior, found about its modes next to the prior's and to ``known`` (k, P).
+    density: LogPosterior, about: Array, walkers: int, rng: np.random.Generator
+) -> tuple[Ensemble, Array]:
+    """Draws of the posterior, found about its modes next to the prior's and to ``about`` (k, P).
 
     One for each walker, if enough of them would survive resampling by the ratio of the densities;
-    else several for each, resampled, if enough of those do; else the first, to be moved.
+    else several for each, resampled, if enough of those do; else the first, to be moved. With the
+    posterior's log-densities (W,) there.
     """
     prior = density._prior
-    starts = np.concatenate([prior.location[None], known])
+    starts = np.concatenate([prior.location[None], about])
     if len(density.y) > ROUGH:
         few = chosen(density.X, density.y, ROUGH)
         own = part(density.stated, few)
@@ -298,8 +302,8 @@ def cold_start(
         log_p = np.concatenate([log_p, density(x[walkers:])])
         kept, _, whole = resample(log_p - log_q, density.n_parameters, rng, walkers)
         if whole:
-            return Ensemble(x[kept], log_p[kept])
-    return Ensemble(x[:walkers], log_q[:walkers])
+            return Ensemble(x[kept], log_p[kept]), log_p[kept]
+    return Ensemble(x[:walkers], log_q[:walkers]), log_p[:walkers]
 
 
 def chosen(X: Array, y: Array, most: int = MOST) -> np.ndarray:

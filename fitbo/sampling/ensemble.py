@@ -123,6 +123,7 @@ def sample(
     start: Array | Ensemble,
     rng: np.random.Generator,
     *,
+    known: Array | None = None,
     restart: Restart | None = None,
     n_samples: int = 200,
     thin: int = 10,
@@ -137,7 +138,8 @@ def sample(
     about ``start``. ``start`` is (W, P), or an ``Ensemble``: draws from the distribution whose
     log-density it states, to be resampled by the ratio of the two densities. Weights so uneven that
     too few walkers would survive are raised to a power below one, and the burn-in, of at least
-    ``FAR_BURN_IN`` steps, does the rest.
+    ``FAR_BURN_IN`` steps, does the rest. ``known`` (W,) is ``log_density`` at the start, if the
+    caller has it already.
 
     Burn-in lasts ``min_burn_in`` steps and is then extended by half while its latter half still
     drifts, to at most ``max_burn_in`` steps after the start or the last restart. An ensemble that
@@ -157,7 +159,9 @@ def sample(
     draw = restart or (lambda rng, n: start.mean(0) + rng.standard_normal((n, start.shape[1])))
     restarts, rescued, survivors = 0, 0, 1.0
 
-    x, log_p = start.copy(), density(start)
+    if known is not None:
+        density.note(start, known)
+    x, log_p = start.copy(), density(start) if known is None else known.copy()
     if former is not None and np.isfinite(log_p).any():
         kept, survivors, near = resample(log_p - former, x.shape[1], rng)
         x, log_p = x[kept], log_p[kept]

@@ -75,10 +75,14 @@ class Density:
             raise ValueError(f"log_density must be below +inf, got +inf at {x[log_p.argmax()]}")
         self.evaluations += len(x)
         self.invalid += int(nan.sum())
+        self.note(x, log_p)
+        return log_p
+
+    def note(self, x: Array, log_p: Array) -> None:
+        """The best of x (B, P), whose log-densities (B,) are known, if none was better."""
         top = int(log_p.argmax())
         if log_p[top] > self.best_log_p:
             self.best, self.best_log_p = x[top].copy(), float(log_p[top])
-        return log_p
 
 
 def seat(x: Array, log_p: Array, density: Density, draw: Restart, rng: np.random.Generator) -> None:

@@ -55,6 +55,10 @@ class DataCovariance(Covariance):
     def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
         return np.tril_indices(len(self.X), -1)
 
+    def _flat(self, side: int) -> np.ndarray:
+        """Where those pairs are in a matrix (side, side) that is read row by row."""
+        return self._pairs[0] * side + self._pairs[1]
+
     @cached_property
     def _table(self) -> Array:
         rows, columns = self._pairs
@@ -76,7 +80,7 @@ class DataCovariance(Covariance):
         rho *= s2
         rho += MEAN_VARIANCE
         flat = K.reshape(M, -1)
-        flat[:, self._pairs[0] * side + self._pairs[1]] = rho
+        flat[:, self._flat(side)] = rho
         flat[:, : n * side : side + 1] = noise + (s2 * (1 + NUGGET) + MEAN_VARIANCE)
 
     @property
@@ -96,7 +100,7 @@ class DataCovariance(Covariance):
 
         def gradient(G: Array) -> Array:
             (M, d), s2 = theta.lengthscales.shape, theta.signal_variance
-            pairs = 2 * G[:, *self._pairs]
+            pairs = 2 * G.reshape(M, -1)[:, self._flat(len(self.X))]
             slopes = np.zeros((M, d + 3 + self.kernel.n_shares))
             slopes[:, :d] = (pairs * slope) @ self._table.T
             if parts is not None:

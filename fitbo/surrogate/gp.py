@@ -13,6 +13,7 @@ between points). It is raised only for the matrices that fail.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 from scipy.linalg import blas, lapack
@@ -137,7 +138,7 @@ def inverses_of(K: Array, r: Array) -> tuple[Array, Array, Array, Array]:
     the explicit K^-1 it came out as -5e21 where K was all but singular, a likelihood that a climb
     took for its top. A loop, because LAPACK has no stacked potri.
     """
-    log_det, lower = np.empty(len(K)), np.tril_indices(K.shape[-1], -1)
+    log_det, lower = np.empty(len(K)), _lower(K.shape[-1])
     A, square = np.full(r.shape, np.nan), np.full(len(K), np.nan)
     for j, matrix in enumerate(K):
         # In LAPACK's order: the transpose is a view, and its upper triangle is read.
@@ -148,6 +149,12 @@ def inverses_of(K: Array, r: Array) -> tuple[Array, Array, Array, Array]:
         log_det[j] = 2 * np.log(np.diagonal(factor)).sum()
         z = blas.dtrsv(factor, r[j], trans=1)
         square[j], A[j] = z @ z, blas.dtrsv(factor, z)
-        matrix[:] = lapack.dpotri(factor, lower=0, overwrite_c=1)[0].T
-        matrix.T[lower] = matrix[lower]
+        inverse = lapack.dpotri(factor, lower=0, overwrite_c=1)[0]
+        matrix[:] = np.where(lower, inverse.T, inverse)
     return log_det, K, A, square
+
+
+@lru_cache(maxsize=8)
+def _lower(n: int) -> np.ndarray:
+    """Where a matrix (n, n) has its lower triangle, the diagonal included."""
+    return np.tri(n, dtype=bool)

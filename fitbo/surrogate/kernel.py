@@ -230,9 +230,9 @@ class Additive(Kernel):
         for whole in (rho, slope):
             whole *= 1 - share
         terms, parts = self.part.value_and_slope(precisions[:, :, None] * table)
-        weight = np.tile(share[:, :, None] / len(table), len(table))
-        rho += (weight @ terms)[:, 0]
-        parts *= weight[:, :, :1]
+        weight = share / len(table)
+        rho += weight * terms.sum(1)
+        parts *= weight[:, None]
         return rho, slope, parts
 
     def rows(self, share: Array, r2: Array) -> tuple[Array, Array]:

@@ -461,3 +461,17 @@ def test_validation(change, message):
     arguments = {"log_density": lambda x: -0.5 * (x**2).sum(1), "start": start} | change
     with pytest.raises(ValueError, match=message):
         sample(rng=np.random.default_rng(1), **arguments)
+
+
+def test_a_density_known_at_the_start_is_not_evaluated_again():
+    def target(x):
+        return -0.5 * (x**2).sum(1)
+
+    start = np.random.default_rng(1).standard_normal((16, 3))
+    ensemble = Ensemble(start, target(start))
+    new, known = (
+        sample(target, ensemble, np.random.default_rng(2), known=known)
+        for known in (None, target(start))
+    )
+    np.testing.assert_array_equal(known.log_theta, new.log_theta)
+    assert known.diagnostics.evaluations == new.diagnostics.evaluations - len(start)
