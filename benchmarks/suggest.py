@@ -5,13 +5,15 @@
     python benchmarks/suggest.py --only fitbo   # without the peers
 
 One thread each. Every optimiser sees the same n values at the same Sobol points: Hartmann-6D, in
-three dimensions Hartmann-3D, in others Ackley. fitbo is timed cold, the first fit and suggestion of
-a study that holds n values already, and warm, the mean of ten fits and suggestions, one value after
-another, two of three in the trust region, so that the occasional moves of its sampler count. The
-peers are used as their documentation says, and all are told that there is no noise where they can
-be: Optuna's ``GPSampler(deterministic_objective=True)``, in a running study, and BoTorch's
-``SingleTaskGP`` fitted by ``fit_gpytorch_mll`` with ``LogExpectedImprovement`` maximised from 512
-raw samples and 10 restarts.
+three dimensions Hartmann-3D, in others Ackley. Figures up to n = 400 are medians of ``--repeats``
+runs, fitbo's and the peers' in turns. fitbo is timed cold, the first fit and suggestion of a study
+that holds n values already, and warm, the mean of twelve suggestions of a running study, one value
+after another: two of three are in the trust region, by a model of its own, and the others fit the
+whole, so that the occasional moves of its sampler count. The peers are used as their documentation
+says, and all are told that there is no noise where they can be: Optuna's
+``GPSampler(deterministic_objective=True)``, in a running study, and BoTorch's ``SingleTaskGP``
+fitted by ``fit_gpytorch_mll`` with ``LogExpectedImprovement`` maximised from 512 raw samples and 10
+restarts.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ from fitbo.space import Space
 from fitbo.study import Study
 
 RESULTS = ROOT / "results" / "suggest"
-WARM = 10  # suggestions
+WARM = 12  # suggestions, four of them in the whole cube
+MANY = 400  # values: beyond, one run of each, and none of GPSampler
 CASES = (
     (50, 6),
     (100, 6),
@@ -56,10 +59,19 @@ def data(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     return U, f.fun(f.space.from_cube(U))
 
 
-def fitbo(n: int, d: int) -> dict[str, float]:
+def turn(n: int, d: int, seed: int, only: str) -> dict[str, float]:
+    """A row: one run of each optimiser."""
+    row = {"n": float(n), "d": float(d), **fitbo(n, d, seed)}
+    if only == "all":
+        row["gpsampler"] = attempt(gpsampler, n, d, seed) if n <= MANY else float("nan")
+        row["logei"] = attempt(botorch_logei, n, d, seed)
+    return row
+
+
+def fitbo(n: int, d: int, seed: int = 0) -> dict[str, float]:
     """Seconds of the first suggestion, and the means of those after it and of their fits."""
     X, y = data(n, d)
-    study = Study(Space([(0, 1)] * d), Settings(n_initial=1, deterministic=True))
+    study = Study(Space([(0, 1)] * d), Settings(n_initial=1, deterministic=True, seed=seed))
     for x, value in zip(X[:n], y[:n], strict=True):
         study.tell(x, value)
     start = time.perf_counter()
@@ -70,42 +82,40 @@ def fitbo(n: int, d: int) -> dict[str, float]:
     warm, fits, moves = 0.0, 0.0, 0
     for x, value in zip(X[n:], y[n:], strict=True):
         study.tell(x, value)
+        study.seconds.clear()
         start = time.perf_counter()
-        study.fit()
         study.forget(study.ask()[0])
         warm += time.perf_counter() - start
-        fits += study.fit().seconds
-        moves += study.fit().moved == study.fit().n
+        fits += study.seconds.get("mcmc", 0.0)
+        moves += study.ensemble is not None and study.ensemble.n == len(study.y)
     return found | {"warm": warm / WARM, "fit": fits / WARM, "moves": float(moves)}
 
 
-def gpsampler(n: int, d: int, repeats: int) -> float:
+def gpsampler(n: int, d: int, seed: int) -> float:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     X, y = data(n, d)
     space = {f"x{i}": optuna.distributions.FloatDistribution(0, 1) for i in range(d)}
-    times = []
-    for seed in range(repeats):
-        sampler = optuna.samplers.GPSampler(seed=seed, deterministic_objective=True)
-        study = optuna.create_study(sampler=sampler)
-        for x, value in zip(X[: n - 1], y[: n - 1], strict=True):
-            params = {f"x{i}": float(v) for i, v in enumerate(x)}
-            study.add_trial(
-                optuna.trial.create_trial(params=params, distributions=space, value=float(value))
-            )
-        study.ask(space)  # its own hyperparameters are warm too, as in a running study
-        params = {f"x{i}": float(v) for i, v in enumerate(X[n - 1])}
+    sampler = optuna.samplers.GPSampler(seed=seed, deterministic_objective=True)
+    study = optuna.create_study(sampler=sampler)
+
+    def add(x: np.ndarray, value: float) -> None:
+        params = {f"x{i}": float(v) for i, v in enumerate(x)}
         study.add_trial(
-            optuna.trial.create_trial(params=params, distributions=space, value=float(y[n - 1]))
+            optuna.trial.create_trial(params=params, distributions=space, value=float(value))
         )
-        start = time.perf_counter()
-        study.ask(space)
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
+
+    for x, value in zip(X[: n - 1], y[: n - 1], strict=True):
+        add(x, value)
+    study.ask(space)  # its own hyperparameters are warm too, as in a running study
+    add(X[n - 1], y[n - 1])
+    start = time.perf_counter()
+    study.ask(space)
+    return time.perf_counter() - start
 
 
-def botorch_logei(n: int, d: int, repeats: int) -> float:
+def botorch_logei(n: int, d: int, seed: int) -> float:
     import torch
     from botorch.acquisition import LogExpectedImprovement
     from botorch.fit import fit_gpytorch_mll
@@ -118,16 +128,13 @@ def botorch_logei(n: int, d: int, repeats: int) -> float:
     train_x = torch.tensor(X[:n], dtype=torch.double)
     train_y = torch.tensor(-y[:n, None], dtype=torch.double)
     bounds = torch.stack([torch.zeros(d), torch.ones(d)]).double()
-    times = []
-    for seed in range(repeats):
-        torch.manual_seed(seed)
-        start = time.perf_counter()
-        model = SingleTaskGP(train_x, train_y)
-        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-        best = LogExpectedImprovement(model, best_f=train_y.max())
-        optimize_acqf(best, bounds=bounds, q=1, num_restarts=10, raw_samples=512)
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
+    torch.manual_seed(seed)
+    start = time.perf_counter()
+    model = SingleTaskGP(train_x, train_y)
+    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    best = LogExpectedImprovement(model, best_f=train_y.max())
+    optimize_acqf(best, bounds=bounds, q=1, num_restarts=10, raw_samples=512)
+    return time.perf_counter() - start
 
 
 def memory(n: int, n_samples: int, dim: int) -> float:
@@ -141,9 +148,9 @@ def memory(n: int, n_samples: int, dim: int) -> float:
     return peak_memory(study.ask)
 
 
-def attempt(run: Callable[[int, int, int], float], n: int, d: int, repeats: int) -> float:
+def attempt(run: Callable[[int, int, int], float], n: int, d: int, seed: int) -> float:
     try:
-        return run(n, d, repeats)
+        return run(n, d, seed)
     except ImportError as error:
         print(f"left out: {error}; pip install 'fitbo[peers]'")
         return float("nan")
@@ -152,22 +159,19 @@ def attempt(run: Callable[[int, int, int], float], n: int, d: int, repeats: int)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", choices=["fitbo", "all"], default="all")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--most", type=int, default=2000, help="values of the largest case")
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
-    fitbo(20, 2)  # what is imported when first used is not timed
+    turn(20, 2, 0, arguments.only)  # what is imported when first used is not timed
     rows: list[dict[str, float]] = []
     for n, d in CASES:
         if n > arguments.most:
             continue
-        row = {"n": float(n), "d": float(d), **fitbo(n, d)}
-        if arguments.only == "all":
-            repeats = arguments.repeats if n <= 400 else 1
-            row["gpsampler"] = attempt(gpsampler, n, d, repeats) if n <= 400 else float("nan")
-            row["logei"] = attempt(botorch_logei, n, d, repeats)
-        rows.append(row)
-        print({key: round(value, 3) for key, value in row.items()}, flush=True)
+        seeds = range(arguments.repeats if n <= MANY else 1)
+        turns = [turn(n, d, seed, arguments.only) for seed in seeds]
+        rows.append({key: float(np.median([each[key] for each in turns])) for key in turns[0]})
+        print({key: round(value, 3) for key, value in rows[-1].items()}, flush=True)
     six = [row for row in rows if row["d"] == 6]
     slope = np.polyfit(*(np.log([row[key] for row in six]) for key in ("n", "warm")), 1)[0]
     megabytes = memory(min(1000, arguments.most), 200, 6)
@@ -187,8 +191,8 @@ def table(command: str, rows: list[dict[str, float]], slope: float, megabytes: f
         "# One suggestion",
         "",
         f"Made by `{command}`, one thread, {used}. M = 200. Seconds of the",
-        "first fit and suggestion (cold), of the next ones (warm, the mean of ten, with the part",
-        "of it that is the fit, and how often the sampler moved), of the peers, and the ratios.",
+        "first fit and suggestion (cold), of the next ones (warm, the mean of twelve, with the",
+        "part of it that is the fit, and how often the sampler moved), of the peers, and ratios.",
         "",
         "| n | d | cold | settled | warm | fit | moves | GPSampler | LogEI | cold / LogEI "
         "| warm / GPSampler | warm / LogEI |",

@@ -71,7 +71,7 @@ class Counted:
                 f"got {f.shape} and {g.shape}"
             )
         self.evaluations += len(X)
-        if self._inside is not None:
+        if self._inside is not None and not self._inside.cube:
             space = self._inside.space
             f, g = np.where(self._inside(X), f, -np.inf), g * (space.continuous & space.awake(X))
         steepest = abs(g).max(1)
@@ -109,9 +109,10 @@ def ascend(function: Counted, X: Array, max_rounds: int, tolerance: float) -> tu
         short = abs(np.clip(X + t[:, None] * p, 0, 1) - X).max(1) <= tolerance
         # A line search that failed along p is tried once more along the bare gradient.
         again = np.flatnonzero(short & (t < 1) & s.any((0, 2)))
-        s[:, again], t[again] = 0.0, 1.0
-        p[again] = _direction(X[again], g[again], s[:1, again], y[:1, again])
-        short[again] = False
+        if len(again):
+            s[:, again], t[again] = 0.0, 1.0
+            p[again] = _direction(X[again], g[again], s[:1, again], y[:1, again])
+            short[again] = False
         live = np.flatnonzero(~short)
         if len(live) == 0:
             break

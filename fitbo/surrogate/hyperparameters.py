@@ -37,6 +37,7 @@ Sampling the gap instead of eta keeps ``eta < y_min`` for every real ``log_theta
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -132,7 +133,11 @@ class Prior:
     def __call__(self, log_theta: ArrayLike) -> Array:
         """The log-density in ``log_theta``, (M, P) -> (M,)."""
         z = (as_samples(log_theta, self.location.size) - self.location) / self.scale
-        return -0.5 * np.vecdot(z, z) - np.sum(np.log(self.scale) + 0.5 * LOG_2PI)
+        return -0.5 * np.vecdot(z, z) - self._log_volume
+
+    @cached_property
+    def _log_volume(self) -> float:
+        return float(np.sum(np.log(self.scale) + 0.5 * LOG_2PI))
 
     def sample(self, rng: np.random.Generator, n: int) -> Array:
         """n independent draws of ``log_theta``, (n, P)."""
