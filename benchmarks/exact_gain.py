@@ -31,7 +31,8 @@ from scipy.stats import qmc, spearmanr
 from fitbo import Mixture, Settings, Space, Study, backend
 from fitbo.acquisition.information import InformationGain
 from fitbo.entropy import Entropy, Quad
-from fitbo.inference.propose import incumbents, indistinct
+from fitbo.inference.best import incumbents
+from fitbo.inference.propose import indistinct
 from fitbo.mixture import Array
 from fitbo.problems import problem
 from fitbo.surrogate import Parabola

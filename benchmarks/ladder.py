@@ -32,8 +32,9 @@ from fitbo import Settings, Study
 from fitbo.acquisition.marginal import MarginalGain
 from fitbo.acquisition.remaining import RemainingRegret
 from fitbo.entropy import MM, MEMeL, Quad
+from fitbo.inference.best import incumbents, thinned
 from fitbo.inference.minimum import draw_minima
-from fitbo.inference.propose import PATHS, incumbents, thinned
+from fitbo.inference.propose import PATHS
 from fitbo.mixture import Array
 
 RUNGS = (1, 2, 4, 10)

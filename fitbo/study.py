@@ -23,11 +23,12 @@ import numpy as np
 from fitbo.acquisition.baselines import needs
 from fitbo.checks import finite
 from fitbo.inference.belief import STREAMS, Belief
+from fitbo.inference.best import Recommendation, recommend
 from fitbo.inference.exact import repeated
 from fitbo.inference.fit import Model, believing
 from fitbo.inference.ledger import LARGEST, OPTIMA, SIGNS, averaged, bounded
 from fitbo.inference.local import neighbourhood, promising
-from fitbo.inference.propose import Recommendation, propose, recommend
+from fitbo.inference.propose import propose
 from fitbo.inference.region import Region, radius
 from fitbo.inference.settings import AUTO, Settings
 from fitbo.inference.threads import one_thread
@@ -190,8 +191,8 @@ class Study(Belief):
     @property
     def _has_regions(self) -> bool:
         """Whether there is a trust region: in a space of reals only, without constraints."""
-        reals = self.space.plain and bool(self.space.continuous.all()) and not self.constraints
-        return reals and bool(self.acting.local) and self.settings.surrogate == "batched"
+        batched = self.settings.surrogate == "batched"
+        return self.space.plain and self._real and bool(self.acting.local) and batched
 
     def _is_local(self, index: int) -> bool:
         """Whether the evaluation of this index is chosen in the trust region."""

@@ -46,6 +46,9 @@ two moments, and itself with more, where it may be negative: what lowers the reg
 law. With one moment it is log EI, of f as it is: E R needs no truncated law, for the average over
 f* of the law of f given f* is that of f.
 
+Values with noise are not regrets: what is recommended then is no value told, and the first rung is
+the knowledge gradient of ``knowledge``, which studies use where all inputs are real.
+
 If all inputs are real numbers, two moments are the default. Where one is an integer, a choice or on
 a grid, the point evaluated may be x* itself: the regret is then exactly zero with some probability,
 its law has an atom and no density, and how much E log R falls depends on how small a regret counts

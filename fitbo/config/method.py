@@ -113,8 +113,9 @@ class Surrogate:
     ] = "batched"
     kernel: Annotated[
         Text | None,
-        "additive, matern52, matern32 or rbf, for gpy an expression, such as matern52 + "
-        "periodic*linear; left out: additive, for gpy matern52",
+        "additive, smooth, matern52, matern32 or rbf, for gpy an expression, such as matern52 + "
+        "periodic*linear; left out: additive, for gpy matern52. For remaining, with noise and "
+        "inputs that are all real, additive is smooth, whose smoothness is sampled",
     ] = None
     bare: ClassVar[str] = "kernel"
 

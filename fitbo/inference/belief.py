@@ -18,13 +18,13 @@ import numpy as np
 
 from fitbo.acquisition.feasibility import Chance, learn
 from fitbo.acquisition.remaining import usual_moments
+from fitbo.inference.best import incumbents
 from fitbo.inference.exact import verdict
 from fitbo.inference.fit import Fit, M, fit
 from fitbo.inference.importance import Importance, importance
 from fitbo.inference.ledger import Ledger, bounded
 from fitbo.inference.minimum import Minima, draw_minima
 from fitbo.inference.outcomes import Feasible, learn_outcomes, violation
-from fitbo.inference.propose import incumbents
 from fitbo.inference.settings import AUTO, Settings
 from fitbo.inference.stopping import expected_improvement, expected_regret
 from fitbo.inference.threads import one_thread
@@ -82,12 +82,20 @@ class Belief(Ledger):
 
     def _acting(self) -> tuple[Settings, int]:
         """The settings, with what repeated values say of noise, and since how many values."""
-        if self.settings.deterministic != AUTO:
-            return self.settings, 0
         if self._known is None or self._known[0] != len(self._values):
-            exact, since = verdict(self._cube, self._values, self._stds)
-            self._known = len(self._values), replace(self.settings, deterministic=exact), since
+            settings, since = self.settings, 0
+            if settings.deterministic == AUTO:
+                exact, since = verdict(self._cube, self._values, self._stds)
+                settings = replace(settings, deterministic=exact)
+            if self._real and settings.weighs_knowledge and settings.kernel_name == "additive":
+                settings = replace(settings, kernel="smooth")
+            self._known = len(self._values), settings, since
         return self._known[1:]
+
+    @property
+    def _real(self) -> bool:
+        """Whether the space is one of real numbers, without constraints on outcomes."""
+        return bool(self.space.continuous.all()) and not self.constraints
 
     @property
     def _stated(self) -> Array | None:

@@ -38,6 +38,7 @@ from fitbo.sampling.walkers import resample
 from fitbo.surrogate import Parabola, Standardiser, named_surrogate
 from fitbo.surrogate.batched import LogPosterior, Surrogate
 from fitbo.surrogate.border import extended
+from fitbo.surrogate.kernel import named_kernel
 
 WALKERS = 60  # at least, and three for each parameter
 WALKERS_PER_PARAMETER = 3
@@ -186,6 +187,8 @@ def _restored(
     n, samples = ensemble.n, ensemble.samples
     if not 0 < n <= len(y) or samples is None or settings.surrogate != "batched":
         return None
+    if samples.shape[1] != X.shape[1] + 3 + named_kernel(settings.kernel_name).n_shares:
+        return None  # of another kernel, as it was in an earlier version
     stds = None if stds is None else stds[:n]
     scale, active, surrogate = _conditioned(X[:n], y[:n], stds, samples, settings)
     kept = Samples(samples, np.full(len(samples), np.nan), ensemble, ensemble.diagnostics)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""From the posterior to a point: where to evaluate next, and which point to recommend.
+"""From the posterior to the point to evaluate next.
 
 alpha  = lambda U: information_gain(surrogate.predict(U), entropy)
 x_next = maximise(alpha, space, rng).x
@@ -6,93 +6,42 @@ x_next = maximise(alpha, space, rng).x
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from fitbo.acquisition.baselines import LowerConfidenceBound, acquisition, needs
-from fitbo.acquisition.feasibility import Chance, Weighted, reference_of
-from fitbo.acquisition.information import Acquisition
-from fitbo.entropy.protocol import Gradient
+from fitbo.acquisition.baselines import acquisition, needs
+from fitbo.acquisition.feasibility import Chance, reference_of
+from fitbo.acquisition.knowledge import KnowledgeGradient
+from fitbo.inference.best import (
+    Clock,
+    Worth,
+    best_point,
+    incumbents,
+    lowest_mean,
+    most_feasible,
+    thinned,
+)
 from fitbo.inference.fit import M, Model
 from fitbo.inference.minimum import draw_minima
-from fitbo.inference.outcomes import NOTHING, Feasible, rough_of
-from fitbo.inference.region import Framed, Region, Within
+from fitbo.inference.region import Region
 from fitbo.inference.settings import Settings
-from fitbo.mixture import Array, Mixture
-from fitbo.search.mixed import Maximum, maximise
-from fitbo.space import Differentiable, Space
+from fitbo.mixture import Array
+from fitbo.search.mixed import Maximum
+from fitbo.space import Space
 from fitbo.surrogate import Parabola
 from fitbo.surrogate.conditioned import knowing
+from fitbo.surrogate.links import link
 
-T = TypeVar("T")
-
-SCREENING_SAMPLES = 50  # candidates are ranked by these, and the few that rank high then by all
-N_INCUMBENTS = 3
 # Max-value entropy search about eta, and the first rung of the remaining regret's ladder.
 WITHOUT_PATHS = {"mes": "mes-eta", "remaining": "logei"}
-HOPELESS = 0.01  # probability that outcome constraints hold, below which none is worth a mention
 MINIMA_CANDIDATES = 128
+SILENT = 1e-3  # standard deviation of noise, on standardised y, that is none
+PLACES = 20  # minima of draws among those that may be recommended
 PATHS = 4  # of each sample, where more of the law of f* is needed than a draw
 SCREENING_NODES = 8  # of the quadratures of an acquisition about the minimum
-# Along three studies at n = 15, 50 and 95 the climb was over after 10 to 38 rounds; stopped after
-# 15 it lost a hundredth of the acquisition at worst. More starts or candidates gained as little.
-N_STARTS, MAX_ROUNDS = 5, 100
-# In a region there is less to find: in 30 of them (d = 4, BBOB) as much was with a quarter of the
-# candidates.
-N_NEARBY, CANDIDATES_NEARBY = 3, 128
 ACCURACY = 1e-6  # of a proposal, in each coordinate of the cube or the region
-
-
-@dataclass(frozen=True, eq=False)
-class Recommendation:
-    """The minimiser of the posterior mean of f, that mean, and its standard deviation.
-
-    With outcome constraints ``feasible`` is the probability that all hold there.
-    """
-
-    x: Array
-    mean: float
-    deviation: float
-    feasible: float | None = None
-
-
-class Clock:
-    """Adds up the seconds spent in the functions called through it."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def __call__(self, function: Callable[[Mixture], T], mixture: Mixture) -> T:
-        since = time.perf_counter()
-        result = function(mixture)
-        self.seconds += time.perf_counter() - since
-        return result
-
-
-@dataclass(frozen=True, eq=False)
-class Worth:
-    """An acquisition function on points of the cube, (B, d) -> (B,), with its gradient."""
-
-    surrogate: Parabola
-    acquisition: Acquisition
-    blur: float = 0.0
-    noise: bool = False  # of y, not of f
-    clock: Clock = field(default_factory=Clock)
-
-    def __call__(self, U: Array) -> Array:
-        return self.clock(
-            self.acquisition, blurred(self.surrogate.predict(U, self.noise), self.blur)
-        )
-
-    def value_and_grad(self, U: Array) -> tuple[Array, Array]:
-        def functional(mixture: Mixture) -> Gradient:
-            return self.clock(self.acquisition.value_and_grad, blurred(mixture, self.blur))
-
-        return self.surrogate.value_and_grad(U, functional, noise=self.noise)
 
 
 def propose(
@@ -111,6 +60,8 @@ def propose(
     """
     if fit.feasible is not None and not fit.feasible.any():
         return most_feasible(fit, success, space, rng, avoid=avoid, tolerance=ACCURACY), 0.0
+    if region is None and by_knowledge(fit, settings, space):
+        return most_telling(fit, space, rng, success, avoid), 0.0
     fit, settings, searched, minima = informed(fit, settings, rng, space, region)
     clock, whole = Clock(), fit.surrogate
 
@@ -137,6 +88,33 @@ def propose(
         region=region,
     )
     return found, clock.seconds
+
+
+def by_knowledge(fit: Model, settings: Settings, space: Space) -> bool:
+    """Whether the regret that remains is that of the recommendation: in reals, if there is noise.
+
+    Where noise was not ruled out and the model finds next to none, values are taken as they are.
+    """
+    reals = bool(space.continuous.all()) and fit.feasible is None
+    noisy = settings.weighs_knowledge and reals and fit.has_paths
+    return noisy and bool(np.median(fit.surrogate.noise_variance) > SILENT**2)
+
+
+def most_telling(
+    fit: Model, space: Space, rng: np.random.Generator, success: Chance | None, avoid: Array
+) -> Maximum:
+    """Where a value lowers the mean of what is then recommended the most.
+
+    What may be recommended then is where the mean is lowest now, where draws of the function have
+    their minima, and the few best points told.
+    """
+    some, top = thinned(fit), incumbents(fit)
+    drawn = draw_minima(some, space, top, rng, n_candidates=MINIMA_CANDIDATES).x
+    lowest = lowest_mean(fit, space, rng, success).x[None]
+    places = np.concatenate([lowest, top, rng.permutation(drawn)[:PLACES]])
+    gain = KnowledgeGradient(link(some, places))  # type: ignore[arg-type]
+    options: Any = {"avoid": avoid, "tolerance": ACCURACY, "screened": False}
+    return best_point(fit, lambda _: gain, space, rng, success, None, **options)
 
 
 def informed(
@@ -171,84 +149,6 @@ def with_minima(
         x = drawn[0].x if region is None else region.frame.inward(drawn[0].x)
         return knowing(fit.surrogate, x, drawn[0].g), drawn[0].f
     return fit.surrogate, drawn[0].f if n == 1 else np.stack([each.f for each in drawn])
-
-
-def recommend(
-    fit: Model, rng: np.random.Generator, space: Space, success: Chance | None = None
-) -> Recommendation:
-    """The minimiser over the space of the posterior mean of f, in y's units.
-
-    If evaluations have failed, only points that are more likely than not to succeed compete; with
-    outcome constraints, those that are ``acceptable``, or the most probable one if none is; or the
-    one that should break them least, if nobody would bet on any.
-    """
-    found = best_point(
-        fit,
-        lambda surrogate: Worth(surrogate, LowerConfidenceBound(beta=0)),
-        space,
-        rng,
-        allowed=None if success is None else success.acceptable,
-        n_starts=3,
-    )
-    feasible, x = None, found.x
-    if isinstance(success, Feasible):
-        if not success.acceptable(x[None])[0]:
-            x = most_feasible(fit, success, space, rng, n_starts=3).x
-        if success.probability(x[None])[0] < HOPELESS:
-            x = most_feasible(fit, success.tempered(), space, rng, n_starts=3).x
-        feasible = float(success.probability(x[None])[0])
-    mixture = fit.surrogate.predict(x[None])
-    return Recommendation(
-        x=x,
-        mean=float(fit.scale.inverse(mixture.mean[0])),
-        deviation=float(fit.scale.scale * mixture.variance[0] ** 0.5),
-        feasible=feasible,
-    )
-
-
-def most_feasible(
-    fit: Model, success: Chance | None, space: Space, rng: np.random.Generator, **options: Any
-) -> Maximum:
-    """The point where an evaluation is most likely to be of use."""
-    return best_point(fit, lambda _: NOTHING, space, rng, success, None, **options)
-
-
-def best_point(
-    fit: Model,
-    worth_of: Callable[[Parabola], Differentiable],
-    space: Space,
-    rng: np.random.Generator,
-    success: Chance | None = None,
-    reference: float | None = 0.0,
-    screened: bool = True,
-    region: Region | None = None,
-    **options: Any,
-) -> Maximum:
-    """Where the worth is largest, weighted by the probability of success if evaluations failed.
-
-    Candidates may be screened by a part of the samples; ``options`` are those of ``maximise``.
-    """
-
-    def weighted(surrogate: Parabola, success: Chance | None = success) -> Any:
-        plain: Any = worth_of(surrogate)
-        if region is not None:
-            plain = Framed(plain, region.frame)
-        return plain if success is None else Weighted(plain, success, reference)
-
-    full = weighted(fit.surrogate)
-    options = {"n_starts": N_STARTS, "max_rounds": MAX_ROUNDS} | options
-    if screened:
-        options["screen"] = weighted(thinned(fit), rough_of(success))
-    if region is None:
-        return maximise(full, space, rng, incumbents=incumbents(fit), **options)
-    options = {k: Within(v, region) if k == "screen" else v for k, v in options.items()}
-    if "avoid" in options:
-        options["avoid"] = region.inward(options["avoid"])
-    options["n_starts"] = min(N_NEARBY, options["n_starts"])
-    options["n_candidates"] = CANDIDATES_NEARBY
-    middle = np.full((1, space.dim), 0.5)
-    found = maximise(Within(full, region), space, rng, incumbents=middle, **options)
-    return replace(found, x=region.outward(found.x[None])[0])
 
 
 def worth(
@@ -288,20 +188,3 @@ def indistinct(fit: Model, settings: Settings) -> float:
     """
     gap = float(np.median(fit.lowest - fit.surrogate.eta))
     return float(fit.surrogate.noise_variance.mean()) + (settings.resolution * gap) ** 2
-
-
-def thinned(fit: Model) -> Parabola:
-    """The surrogate of about ``SCREENING_SAMPLES`` of its samples: some thetas, all their etas."""
-    return fit.surrogate[:: max(1, fit.surrogate.n_samples // SCREENING_SAMPLES)]
-
-
-def incumbents(fit: Model) -> Array:
-    """The few best points told, where a search looks more closely, (k, d)."""
-    return fit.X[fit.order[:N_INCUMBENTS]]
-
-
-def blurred(mixture: Mixture, variance: float) -> Mixture:
-    """Every component's variance increased by the same amount."""
-    if variance == 0:
-        return mixture
-    return Mixture(mixture.means, mixture.variances + variance, mixture.weights)

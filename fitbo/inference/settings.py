@@ -36,7 +36,8 @@ class Settings:
                   (see ``fitbo.acquisition.information``)
     surrogate     ``batched``, or ``gpy`` for any kernel that GPy knows, at GPy's speed
     kernel        a name, ``additive`` if None; for ``gpy`` an expression such as
-                  ``"matern52 + periodic"``, ``matern52`` if None
+                  ``"matern52 + periodic"``, ``matern52`` if None. For ``remaining``, with noise in
+                  a space of reals, ``additive`` is ``smooth``: its smoothness is sampled too
     rule          how g's Gaussian becomes f's: ``moment_matched`` or ``linearised``
     resolution    for ``fitbo``: see ``fitbo.inference.propose.indistinct``
     exploit       evaluations by expected improvement after each one that the acquisition function
@@ -44,7 +45,8 @@ class Settings:
     beta          for ``lcb``: the square of the number of standard deviations below the mean
     moments       for ``remaining``: moments of the regret; 1 is expected improvement, and what
                   counts in the trust region; None: 2, or 1 in a space with integers, choices or
-                  grids (see ``fitbo.acquisition.remaining``)
+                  grids (see ``fitbo.acquisition.remaining``). With noise in a space of reals the
+                  knowledge gradient is in its place (``fitbo.acquisition.knowledge``)
     thin          steps of the sampler between the ensembles kept, and after its burn-in
     min_burn_in   steps of the sampler before any is kept, if started from the last posterior
     max_burn_in   the most steps before any is kept
@@ -93,6 +95,11 @@ class Settings:
     def rung(self) -> int:
         """``moments``, or 2 if None, in whose place a study puts its space's default."""
         return usual_moments(reals=True) if self.moments is None else self.moments
+
+    @property
+    def weighs_knowledge(self) -> bool:
+        """Whether the regret that remains is that of the recommendation: there may be noise."""
+        return self.acquisition == "remaining" and self.deterministic is False
 
     @property
     def kernel_name(self) -> str:

@@ -29,9 +29,9 @@ import numpy as np
 from fitbo.acquisition.baselines import ExpectedImprovement
 from fitbo.acquisition.feasibility import Chance
 from fitbo.acquisition.improvement import log_improvement
+from fitbo.inference.best import Worth, best_point
 from fitbo.inference.fit import Model
 from fitbo.inference.minimum import Minima
-from fitbo.inference.propose import Worth, best_point
 from fitbo.space import Space
 
 

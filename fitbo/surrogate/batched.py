@@ -93,7 +93,7 @@ class DataCovariance(Covariance):
         """With r2_i = (x_i - x'_i)^2/l_i^2 and R the kernel without its additive part,
 
         dk/d log l_i = -2 s^2 (slope + parts_i) r2_i,   dk/d log s^2 = s^2 rho,
-        dk/d log odds = s^2 (1 - w)(rho - R).
+        and dk/d log odds = s^2 d rho/d log odds, of which the kernel has the rest.
         """
         rho, slope, parts = self.kernel.correlation_and_slopes(theta, self._table)
         self._write(K, rho.copy(), theta, noise)
@@ -105,8 +105,8 @@ class DataCovariance(Covariance):
             slopes[:, :d] = (pairs * slope) @ self._table.T
             if parts is not None:
                 slopes[:, :d] += np.vecdot(parts * self._table, pairs[:, None])
-                whole = self.kernel.whole.value(theta.precisions @ self._table)
-                slopes[:, d + 3] = s2 * (1 - theta.share) * np.vecdot(pairs, rho - whole)
+                by_odds = self.kernel.by_odds(theta, theta.precisions @ self._table, rho)
+                slopes[:, d + 3 :] = s2[:, None] * np.vecdot(pairs[:, None], by_odds)
             slopes[:, :d] *= -2 * theta.precisions * s2[:, None]
             diagonal = np.einsum("mii->m", G)
             slopes[:, d] = s2 * (np.vecdot(pairs, rho) + (1 + NUGGET) * diagonal)

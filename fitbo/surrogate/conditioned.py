@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from fitbo.mixture import Array
-from fitbo.surrogate.batched import WIDE, Surrogate
-from fitbo.surrogate.gp import blocks
+from fitbo.surrogate.batched import Surrogate
 from fitbo.surrogate.kernel import squared_differences
+from fitbo.surrogate.links import covariance_with
 from fitbo.surrogate.parabola import LATENT_FLOOR, Latent
 from fitbo.surrogate.warp import MEAN_VARIANCE, NUGGET
 
@@ -46,7 +46,7 @@ class Conditioned(Surrogate):
     def _latent(self, X: Array, gradient: bool) -> Latent:
         both = super()._latent(X, gradient)
         (T, K), (B, d) = self.shift.shape, X.shape
-        k, dk = self._with_places(X, gradient)
+        k, dk = covariance_with(self, self.place, X, gradient)
         m, v = (a.reshape(B, T, 2, K) for a in (both.m, both.v))
         dm, dv = (a.reshape(B, T, 2, K, d * gradient) for a in (both.dm, both.dv))
         c, dc = k - m[:, :, 1], dk - dm[:, :, 1]
@@ -62,22 +62,6 @@ class Conditioned(Surrogate):
         return Latent(
             m.reshape(size), v.reshape(size), dm.reshape(*size, -1), dv.reshape(*size, -1)
         )
-
-    def _with_places(self, X: Array, gradient: bool) -> tuple[Array, Array]:
-        """k(x, x*) (B, T, K) of each sample, and its gradient in x (B, T, K, d) or empty."""
-        (T, K, d), theta = self.place.shape, self.theta
-        place, each = self.place.reshape(-1, d), np.repeat(np.arange(T), K)
-        q, s2 = theta.precisions[each][:, :, None], theta.signal_variance[each]
-        k, dk = np.empty((len(X), T * K)), np.empty((len(X), T * K, d * gradient))
-        for rows in blocks(len(X), WIDE):
-            difference = X[rows].T - place[:, :, None]  # (M, d, B)
-            r2 = difference * difference * q
-            rho, slopes = self.covariance.kernel.rows(theta.share[each], r2)
-            k[rows] = (s2[:, None] * rho + MEAN_VARIANCE).T
-            if gradient:
-                slopes = slopes * (2 * s2[:, None, None] * difference * q)
-                dk[rows] = slopes.transpose(2, 0, 1)
-        return k.reshape(len(X), T, K), dk.reshape(len(X), T, K, -1)
 
 
 def knowing(surrogate: Any, x: Array, g: Array) -> Conditioned:

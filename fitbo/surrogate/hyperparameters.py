@@ -2,13 +2,14 @@
 
     M                int     hyperparameter samples; the leading axis everywhere
     d                int     dimensions of the unit cube
-    P                int     d + 3, or d + 4 with a share: the length of one sample
-    log_theta        (M, P)  (log l_1 .. log l_d, log s^2, log noise, log gap[, log odds])
+    P                int     d + 3, and one more for each share: the length of one sample
+    log_theta        (M, P)  (log l_1 .. log l_d, log s^2, log noise, log gap[, log odds..])
     lengthscales     (M, d)  l, in units of the cube's side
     signal_variance  (M,)    s^2, the prior variance of g about its constant mean
     noise_variance   (M,)    variance of an observation y about f, on standardised y
     gap              (M,)    y_min - eta > 0, on standardised y
-    share            (M,)    w, the additive share of s^2, with odds w/(1 - w); 0 if not sampled
+    share            (M,)    w, the additive share of s^2, with odds w/(1 - w); 0 if not sampled;
+                             (M, 2) with b beside it, the smooth share of the rest
 
 Sampling the gap instead of eta keeps ``eta < y_min`` for every real ``log_theta``.
 
@@ -20,6 +21,7 @@ Sampling the gap instead of eta keeps ``eta < y_min`` for every real ``log_theta
     noise variance       e^-9, 1.2e-4  3      3e-7, which the nugget would give anyway, to 0.05
     gap y_min - eta      3/10          2      0.005 to 16, where the parabola is as good as linear
     additive odds        1             2      a share w of 2% to 98%: the odds are w/(1 - w)
+    smooth odds          1             4      a share b of 0.03% to 99.97%: all but one or the other
 
 - Distances in the cube grow as sqrt(d), so a lengthscale that does not follow them makes every
   function in high d look like noise [1]. [1] puts the median at 4.1 sqrt(d) and the mode at
@@ -54,7 +56,7 @@ LENGTHSCALE = (np.log(0.5), 1.25)  # before log sqrt(d) is added
 SIGNAL = (np.log(0.5), 1.0)
 NOISE = (-9.0, 3.0)
 GAP = (np.log(0.3), 2.0)
-SHARE = (0.0, 2.0)
+SHARES = ((0.0, 2.0), (0.0, 4.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +81,11 @@ class Hyperparameters(Theta):
 
     @classmethod
     def unpack(cls, log_theta: ArrayLike, d: int, n_shares: int = 0) -> Hyperparameters:
-        """log_theta (M, d + 3 + n_shares) -> named arrays; ``n_shares`` is 0 or 1."""
+        """log_theta (M, d + 3 + n_shares) -> named arrays; ``n_shares`` is 0, 1 or 2."""
         theta = np.exp(log_parameters(log_theta, d + 3 + n_shares))
-        odds = theta[:, d + 3] if n_shares else np.zeros(len(theta))
+        odds = theta[:, d + 3 :] if n_shares else np.zeros((len(theta), 1))
+        if n_shares < 2:
+            odds = odds[:, 0]
         return cls(theta[:, d + 1], theta[:, d + 2], theta[:, :d], theta[:, d], odds / (1 + odds))
 
     @property
@@ -148,5 +152,5 @@ def default_prior(d: int, n_shares: int = 0) -> Prior:
     """The table above, for ``log_theta`` of d + 3 + n_shares entries."""
     whole("d", d, least=1)
     per_dimension = (LENGTHSCALE[0] + 0.5 * np.log(d), LENGTHSCALE[1])
-    table = np.array([per_dimension] * d + [SIGNAL, NOISE, GAP] + [SHARE] * n_shares)
+    table = np.array([per_dimension] * d + [SIGNAL, NOISE, GAP] + list(SHARES[:n_shares]))
     return Prior(table[:, 0], table[:, 1])

@@ -5,7 +5,8 @@
     r2          (M, N)     squared scaled distances of the pairs
     rho         (M, N)     the correlation, a function of r2 but for ``Additive``; k = s^2 rho
     slope       (M, N)     d rho / d r2, finite at r2 = 0 for each kernel here
-    share       (M,)       w, the additive share of the variance; 0 for most kernels
+    share       (M,)       w, the additive share of the variance; 0 for most kernels; (M, 2) of
+                           ``Smooth``, whose second is b
     parts       (M, d, N)  w/d times the slopes of the additive terms
 
     r2_m(x, x') = sum_i (x_i - x'_i)^2 / l_mi^2        is linear in 1/l^2,
@@ -54,7 +55,7 @@ class Kernel(ABC):
     def rows(self, share: Array, r2: Array) -> tuple[Array, Array]:
         """rho (R, n) and its slopes in each r2_i (R, d or 1, n), every row with a theta of its own.
 
-        share (R,); r2 (R, d, n): the scaled squared differences by dimension.
+        share (R,) or (R, 2); r2 (R, d, n): the scaled squared differences by dimension.
         """
         raise NotImplementedError(f"{type(self).__name__} has no paths: define rows and spectrum")
 
@@ -214,9 +215,14 @@ class Additive(Kernel):
     def has_paths(self) -> bool:
         return self.whole.has_paths
 
+    def split(self, share: Array) -> tuple[Array, Stationary]:
+        """w (M,) and rho, of the samples with these shares."""
+        return share, self.whole
+
     def correlation(self, theta: Hyperparameters, table: Array) -> Array:
-        precisions, share = theta.precisions, theta.share[:, None]
-        rho = self.whole.value(precisions @ table)
+        w, whole = self.split(theta.share)
+        precisions, share = theta.precisions, w[:, None]
+        rho = whole.value(precisions @ table)
         rho *= 1 - share
         term, weight = np.empty_like(rho), share / len(table)
         for half, row in zip(0.5 * precisions.T, table, strict=True):
@@ -225,19 +231,29 @@ class Additive(Kernel):
         return rho
 
     def correlation_and_slopes(self, theta: Hyperparameters, table: Array) -> Slopes:
-        precisions, share = theta.precisions, theta.share[:, None]
-        rho, slope = self.whole.value_and_slope(precisions @ table)
-        for whole in (rho, slope):
-            whole *= 1 - share
+        w, whole = self.split(theta.share)
+        precisions, share = theta.precisions, w[:, None]
+        rho, slope = whole.value_and_slope(precisions @ table)
+        for each in (rho, slope):
+            each *= 1 - share
         terms, parts = self.part.value_and_slope(precisions[:, :, None] * table)
         weight = share / len(table)
         rho += weight * terms.sum(1)
         parts *= weight[:, None]
         return rho, slope, parts
 
+    def by_odds(self, theta: Hyperparameters, r2: Array, rho: Array) -> Array:
+        """d rho/d log odds of each share, (M, n_shares, N), given r2 and rho (M, N).
+
+        With R the kernel without its additive part, (1 - w)(rho - R).
+        """
+        w, whole = self.split(theta.share)
+        return ((1 - w[:, None]) * (rho - whole.value(r2)))[:, None]
+
     def rows(self, share: Array, r2: Array) -> tuple[Array, Array]:
-        w = share[:, None]
-        rho, slope = self.whole.value_and_slope(r2.sum(1))
+        additive, whole = self.split(share)
+        w = additive[:, None]
+        rho, slope = whole.value_and_slope(r2.sum(1))
         terms, slopes = self.part.value_and_slope(r2)
         slopes *= w[:, :, None] / r2.shape[1]
         slopes += ((1 - w) * slope)[:, None]
@@ -248,14 +264,65 @@ class Additive(Kernel):
     ) -> tuple[Array, Array]:
         M, d = theta.lengthscales.shape
         each = -(-n // d)
-        whole, a = self.whole.spectrum(theta, n, rng)
+        w, rho = self.split(theta.share)
+        whole, a = rho.spectrum(theta, n, rng)
         axis = rng.standard_normal((M, each, d)) * self.part.scales((M, each, d), rng)
         axis /= theta.lengthscales[:, None]
         along = (axis[:, :, :, None] * np.eye(d)).reshape(M, each * d, d)
-        share = theta.share[:, None]
+        share = w[:, None]
         b = np.tile(np.sqrt(share / (each * d)), each * d)
         omega = np.concatenate([whole, along], axis=1)
         return omega, np.concatenate([np.sqrt(1 - share) * a, b], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Blend(Stationary):
+    """``(1 - b) rho(r2) + b exp(-r2/2)``, each of the M samples with its own b (M,)."""
+
+    b: Array
+    rough: Stationary = Matern52()
+    smooth: RBF = RBF()
+
+    def value(self, r2: Array) -> Array:
+        b = self._share(r2)
+        return (1 - b) * self.rough.value(r2.copy()) + b * self.smooth.value(r2)
+
+    def value_and_slope(self, r2: Array) -> tuple[Array, Array]:
+        b = self._share(r2)
+        rough, smooth = self.rough.value_and_slope(r2.copy()), self.smooth.value_and_slope(r2)
+        rho, slope = ((1 - b) * x + b * y for x, y in zip(rough, smooth, strict=True))
+        return rho, slope
+
+    def scales(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        chosen = rng.random(shape) < self.b.reshape(-1, *[1] * (len(shape) - 1))
+        return np.where(chosen, self.smooth.scales(shape, rng), self.rough.scales(shape, rng))
+
+    def _share(self, r2: Array) -> Array:
+        return self.b.reshape(-1, *[1] * (r2.ndim - 1))
+
+
+@dataclass(frozen=True)
+class Smooth(Additive):
+    """``Additive``, whose other part is a ``Blend``: how smooth the function is, is sampled.
+
+    A smooth function goes on as it began: from values about a minimum, none of them close to it,
+    follows where it lies. A rough one must be evaluated there. Without noise it makes no difference
+    (results/ablation); with noise the values nearby have to be many, and where they may lie decides
+    how much they say.
+    """
+
+    n_shares: ClassVar[int] = 2
+
+    def split(self, share: Array) -> tuple[Array, Stationary]:
+        return share[:, 0], Blend(share[:, 1], self.whole)
+
+    def by_odds(self, theta: Hyperparameters, r2: Array, rho: Array) -> Array:
+        """Of w as before; of b, (1 - w) b (1 - b) (exp(-r2/2) - rho_rough)."""
+        w, b = theta.share.T[:, :, None]
+        rough, smooth = self.whole.value(r2.copy()), RBF().value(r2)
+        blend = rough + b * (smooth - rough)
+        by_w, by_b = (1 - w) * (rho - blend), (1 - w) * b * (1 - b) * (smooth - rough)
+        return np.stack([by_w, by_b], axis=1)
 
 
 KERNELS: Shelf[Kernel] = Shelf(
@@ -265,6 +332,7 @@ KERNELS: Shelf[Kernel] = Shelf(
         "matern32": Matern32(),
         "matern52": Matern52(),
         "additive": Additive(),
+        "smooth": Smooth(),
     },
 )
 

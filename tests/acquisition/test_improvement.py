@@ -14,8 +14,9 @@ from fitbo.acquisition.baselines import (
 )
 from fitbo.acquisition.improvement import NARROW, _of_parabola, log_improvement, probability
 from fitbo.acquisition.normal import scaled
+from fitbo.inference.best import thinned
 from fitbo.inference.fit import fit
-from fitbo.inference.propose import thinned, worth
+from fitbo.inference.propose import worth
 from fitbo.inference.settings import Settings
 from fitbo.mixture import Mixture
 

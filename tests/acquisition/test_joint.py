@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 
 from fitbo.acquisition.joint import JointGain
 from fitbo.acquisition.maxvalue import MaxValueGain, in_g
+from fitbo.inference.best import Worth
 from fitbo.inference.minimum import draw_minima
-from fitbo.inference.propose import Worth
 from fitbo.mixture import Mixture
 from fitbo.space import Space
 from fitbo.surrogate.conditioned import knowing

@@ -10,8 +10,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fitbo.acquisition import ACQUISITIONS, information_gain
+from fitbo.inference.best import blurred
 from fitbo.inference.fit import Model
-from fitbo.inference.propose import blurred, indistinct, worth
+from fitbo.inference.propose import indistinct, worth
 from fitbo.inference.settings import Settings
 from fitbo.mixture import Mixture
 from fitbo.space import Integer, Real, Space

@@ -40,8 +40,11 @@ def test_the_kernels_are_those_of_gpy(name):
     _, theta, X1, X2 = inputs(KERNELS[name])
     rho = KERNELS[name].correlation(theta, squared_differences(X1, X2)).reshape(3, 5, 6)
     for lengthscales, share, values in zip(theta.lengthscales, theta.share, rho, strict=True):
-        options = {"variance": 1 - share, "lengthscale": lengthscales, "ARD": True}
+        share, blend = share if np.ndim(share) else (share, 0.0)
+        options = {"variance": (1 - share) * (1 - blend), "lengthscale": lengthscales, "ARD": True}
         oracle = ORACLES.get(name, GPy.kern.Matern52)(4, **options)
+        if blend:
+            oracle = oracle + GPy.kern.RBF(4, **options | {"variance": (1 - share) * blend})
         for i in range(4 if share else 0):
             options = {"lengthscale": lengthscales[i], "power": 2.0, "active_dims": [i]}
             oracle = oracle + GPy.kern.RatQuad(1, variance=share / 4, **options)
@@ -110,5 +113,5 @@ def test_near_duplicates_keep_their_distance(stationary):
 def test_kernels_go_by_name_or_as_themselves():
     assert named_kernel("rbf") is KERNELS["rbf"]
     assert named_kernel(KERNELS["matern32"]) is KERNELS["matern32"]
-    with pytest.raises(ValueError, match="additive, got 'matern'"):
+    with pytest.raises(ValueError, match="smooth, got 'matern'"):
         named_kernel("matern")
