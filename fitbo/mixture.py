@@ -150,7 +150,9 @@ class Mixture:
 
 def exp_in_place(x: Array) -> Array:
     """exp(x) in x itself, floored at exp(-700): below, it is subnormal, negligible and slow."""
-    return np.exp(np.maximum(x, -700.0, out=x), out=x)
+    if x.size and x.min() < -700.0:  # looking costs less than a floor that is seldom needed
+        np.maximum(x, -700.0, out=x)
+    return np.exp(x, out=x)
 
 
 def _finite(name: str, value: ArrayLike) -> Array:

@@ -43,7 +43,7 @@ MASS_TOLERANCE = 1e-6
 REFINED = 4
 STEP_DOWN_FROM = 40
 BLOCK = 1 << 22  # numbers in the largest array: 32 MB
-CACHED = 1 << 14  # numbers per array where no solve is involved: a handful stay in cache
+CACHED = 1 << 15  # numbers per array where no solve is involved: a handful stay in cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,8 +220,9 @@ class _Scaled(NamedTuple):
             reach[ignored] = 0.0
         furthest = reach.argmax(1)
         h = np.take_along_axis(reach, furthest[:, None], 1)
-        a /= h
-        s /= h
+        per_h = 1 / h
+        a *= per_h
+        s *= per_h
         s *= s
         if some_ignored:
             # Components without weight, wherever they are, must not overflow the recursions.

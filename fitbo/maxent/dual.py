@@ -6,8 +6,8 @@ which stays contiguous: ``mu`` and ``a`` are (m + 1, B), densities (G, B).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,10 +17,11 @@ from fitbo.mixture import Array, exp_in_place
 # LAPACK has microseconds of overhead for each small matrix; a Cholesky over the batch axis has it
 # once per column. Measured: faster up to about this size and from this many systems.
 SMALL = 24
-MANY = 64
+MANY = 100
 KEPT = 40  # size of a basis whose tables, up to some megabytes, are kept for the next solve
 # Of the start: tails that are too light make the first Newton steps far too long.
-LEAST_WEIGHT, LEAST_DENSITY, LEAN_RIDGE = 0.01, 1e-12, 1e-3
+LEAST_WEIGHT, LEAST_DENSITY, LEAN_RIDGE, LEAN_MOST, NEAR = 0.01, 1e-8, 3e-3, 2.0, 0.15
+LARGEST = 0.4  # correction of a step, relative to the step: beyond, the third order is no guide
 
 
 def dot(x: Array, y: Array) -> Array:
@@ -28,12 +29,12 @@ def dot(x: Array, y: Array) -> Array:
     return np.einsum("ib,ib->b", x, y)
 
 
-@dataclass(frozen=True, eq=False)
-class Dual:
+class Dual(NamedTuple):
     """S of B problems, with a[0] = log Z, so that q = exp(log q0 - a.phi) integrates to one.
 
     w           (G,)          weights of the nodes
     phi         (G, m + 1)    the functions there
+    means       (m + 1, G)    the same, weighted: E[phi] = means @ q
     products    (R, G)        their products, weighted, the first of them 1
     ridge       (m, 1)
     log_q0      (G, B)        None where it is flat
@@ -43,6 +44,7 @@ class Dual:
     basis: Basis
     w: Array
     phi: Array
+    means: Array
     products: Array
     ridge: Array
     log_q0: Array | None
@@ -55,10 +57,10 @@ class Dual:
         ridges = np.broadcast_to(ridge, (basis.size,))[:, None]
         return cls(mu, basis, *tables(basis, refine), ridges, log_q0)
 
-    def at(self, which: np.ndarray) -> Dual:
+    def at(self, which: slice | np.ndarray) -> Dual:
         """Some of the problems."""
         log_q0 = None if self.log_q0 is None else self.log_q0[:, which]
-        return replace(self, mu=self.mu[:, which], log_q0=log_q0)
+        return self._replace(mu=self.mu[:, which], log_q0=log_q0)
 
     def density(self, a: Array) -> Array:
         """q at the nodes, (m + 1, B) -> (G, B)."""
@@ -68,25 +70,25 @@ class Dual:
         return exp_in_place(exponent)
 
     def evaluate(self, a: Array) -> tuple[Array, Array]:
-        """S (B,) and the expectations of ``basis.products`` (R, B), given any a[0].
+        """S (B,) and q at the nodes (G, B), given any a[0].
 
         Sets a[0] to log Z. Both are inf or nan where q overflows.
         """
         with np.errstate(over="ignore", invalid="ignore"):  # the line search rejects such steps
-            sums: Array = self.products @ self.density(a)
-            mass = sums[0].copy()
-            sums /= mass
+            q = self.density(a)
+            mass = self.w @ q
+            q *= 1 / mass
         a[0] += np.log(mass)
-        return dot(a, self.mu) + 0.5 * dot(self.ridge * a[1:], a[1:]), sums
+        return dot(a, self.mu) + 0.5 * dot(self.ridge * a[1:], a[1:]), q
 
-    def derivatives(self, a: Array, expectations: Array, jitter: float) -> tuple[Array, Array]:
+    def derivatives(self, a: Array, q: Array, jitter: float) -> tuple[Array, Array]:
         """Gradient mu - E + ridge a (m, B) and the Newton system, see ``solve_spd``.
 
         The system is that of second moments E[phi phi^T], the constant included, whose pivot makes
         covariances of the others; its solution is the step of all multipliers.
         """
         systems = np.empty((len(a) + 1, *a.shape))
-        second = self.basis.hessian(expectations, out=systems[:-1])
+        second = self.basis.hessian(self.products @ q, out=systems[:-1])
         gradient = self.mu[1:] - second[0, 1:] + self.ridge * a[1:]
         diagonal = np.einsum("iib->ib", second)[1:]
         # A floor of rounding size keeps the system solvable when the caller sets jitter = 0.
@@ -95,40 +97,75 @@ class Dual:
         np.negative(gradient, out=systems[-1, 1:])
         return gradient, systems
 
+    def bend(self, step: Array, q: Array, systems: Array) -> tuple[Array, Array]:
+        """Chebyshev's third-order correction of a Newton step (m, B), and its size squared (B,).
 
-def _tables(basis: Basis, refine: int) -> tuple[Array, Array, Array]:
-    """w, phi and products of a ``Dual``."""
+        Along the step, with v = step.phi, the gradient of S departs from linear by half the third
+        derivative, -cov(phi, v^2)/2. A second solve with the same matrix corrects for it:
+
+            H bend = cov(phi, v^2)/2,    size^2 = bend.H.bend / step.H.step.
+
+        ``step`` (m + 1, B) and ``systems`` are those that ``solve_spd`` returned and left behind:
+        the constant's part of the step gives v the mean zero. A correction larger than LARGEST is
+        scaled down to it, and one that overflows is 0, of size inf.
+        """
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            v = self.phi @ step
+            v *= v
+            v *= q
+            third = self.means @ v
+            variance = third[0].copy()
+            # E[phi] is the first column of the matrix, and of its factor, as the first pivot is 1.
+            third -= variance * systems[:-1, 0]
+            third *= 0.5
+            systems[-1] = third
+            bend = solve_spd(systems, factored=True)
+            size2 = abs(dot(bend, third)) / variance
+            bend *= np.minimum(LARGEST / np.sqrt(size2), 1.0)
+        finite = np.isfinite(size2)
+        if not finite.all():
+            bend[:, ~finite], size2[~finite] = 0.0, np.inf
+        return bend[1:], size2
+
+
+def _tables(basis: Basis, refine: int) -> tuple[Array, Array, Array, Array]:
+    """w, phi, means and products of a ``Dual``."""
     u, w = basis.nodes(refine)
     products = np.ascontiguousarray((basis.products(u) * w[:, None]).T)
-    return w, np.ascontiguousarray(basis.values(u)), products
+    phi = np.ascontiguousarray(basis.values(u))
+    return w, phi, np.ascontiguousarray((phi * w[:, None]).T), products
 
 
 _kept_tables = lru_cache(maxsize=8)(_tables)
 
 
-def solve_spd(systems: Array) -> Array:
+def solve_spd(systems: Array, factored: bool = False) -> Array:
     """x with A x = b for each of B systems: A, and b^T below it, (n + 1, n, B) -> (n, B).
 
-    Overwrites the systems.
+    Overwrites A with its factor, or leaves it where LAPACK is faster: either way the systems may be
+    given another b, and be solved for it as ``factored``.
     """
     n, n_systems = systems.shape[1:]
     if n > SMALL or n_systems < MANY:
         x = np.linalg.solve(systems[:n].transpose(2, 0, 1), systems[n].T[:, :, None])[:, :, 0].T
         return np.asarray(x, dtype=np.float64)
     lower, x = systems, systems[n]  # become the Cholesky factor L, L^-1 b and then x
-    # A pivot that rounding took below this belongs to a direction without information.
-    floor = 1e-16 * np.einsum("iib->ib", systems[:n]).max(0)
-    for j in range(n):
-        column = lower[j:, j]
-        if j:
-            column -= np.einsum("ikb,kb->ib", lower[j:, :j], lower[j, :j])
-        pivot = np.maximum(column[0], floor)
-        column[0] = pivot
-        column /= np.sqrt(pivot)
+    if factored:
+        for j in range(n):
+            x[j] /= lower[j, j]
+            x[j + 1 :] -= lower[j + 1 : n, j] * x[j]
+    else:
+        # A pivot that rounding took below this belongs to a direction without information.
+        floor = 1e-16 * np.einsum("iib->ib", systems[:n]).max(0)
+        for j in range(n):
+            column = lower[j:, j]
+            if j:
+                column -= np.einsum("ikb,kb->ib", lower[j:, :j], lower[j, :j])
+            np.sqrt(np.maximum(column[0], floor), out=column[0])
+            column[1:] /= column[0]
     for j in reversed(range(n)):
-        if j < n - 1:
-            x[j] -= np.einsum("kb,kb->b", lower[j + 1 : n, j], x[j + 1 :])
         x[j] /= lower[j, j]
+        x[:j] -= lower[j, :j] * x[j]
     return x
 
 
@@ -165,7 +202,8 @@ def _scale_mixture_start(dual: Dual) -> Array:
 
         E[even] = rho / (rho^2 + s^2)^(1/2),    E[odd] = rho^2 s / (rho^2 + s^2)^(3/2),    E[u] = s,
 
-    so that both cost one small product.
+    so that both cost one small product. The projection weighs a node by 1/(1 + (u/NEAR)^4):
+    the far tails, which carry nothing, must not spoil the fit where the mass is.
     """
     from_even, from_odd, bells, leaning, project = _scale_mixture(dual.basis, len(dual.w))
     windows = dual.mu[dual.basis.degree + 1 :]
@@ -173,11 +211,10 @@ def _scale_mixture_start(dual: Dual) -> Array:
     weights = np.maximum(weights, LEAST_WEIGHT)
     weights /= weights.sum(0)
     p = bells @ weights
-    p += LEAST_DENSITY
     lean = leaning @ (from_odd @ np.concatenate([dual.mu[1:2], windows[1::2]]))
     lean /= p
     np.log(p, out=p)
-    p += np.clip(lean, -1, 1, out=lean)
+    p += np.clip(lean, -LEAN_MOST, LEAN_MOST, out=lean)
     return np.asarray(project @ p)
 
 
@@ -189,10 +226,12 @@ def _scale_mixture(basis: Basis, n_nodes: int) -> tuple[Array, Array, Array, Arr
     even = np.vstack([np.ones_like(s), rho / np.hypot(rho, s)])
     odd = np.vstack([s, (rho**2 * s / (rho**2 + s**2) ** 1.5)[: basis.n_windows // 2]])
     bells = np.exp(-0.5 * (u[:, None] / s) ** 2) / (s * np.sqrt(2 * np.pi))
+    leaning = u[:, None] / s * bells
     # Only the parabola and the windows: higher polynomials would fit the far tails, wildly.
     project = np.zeros((basis.size + 1, len(u)))
     low = np.r_[0:3, basis.degree + 1 : basis.size + 1]
-    project[low] = -np.linalg.pinv(basis.values(u)[:, low])
+    root = 1 / np.hypot(1.0, (u / NEAR) ** 2)
+    project[low] = -np.linalg.pinv(basis.values(u)[:, low] * root[:, None]) * root
     from_odd = np.linalg.solve(odd.T @ odd + LEAN_RIDGE * np.eye(len(s)), odd.T)
     inverses = (np.asarray(x, dtype=np.float64) for x in (np.linalg.pinv(even), from_odd))
-    return *inverses, bells, u[:, None] / s * bells, project
+    return *inverses, bells + LEAST_DENSITY, leaning, project  # floored, as the weights sum to 1

@@ -35,6 +35,7 @@ from fitbo.mixture import Array
 MAX_STD, MAX_REACH = 4.0, 150.0  # of n s and of n^2 s
 BLOCK = 1 << 16  # numbers per array in a block: a handful of arrays stay in cache
 NODE_BLOCK = 1 << 20
+MINUS_HALF = -0.5 / float(np.log(2.0))  # in units of log 2
 
 Terms = tuple[Any, Any, Any]  # arrays or, where they are constant, numbers
 
@@ -54,13 +55,10 @@ def gaussian_moments(basis: Basis, a: Array, s2: Array) -> Terms:
 def mixture_moments(basis: Basis, a: Array, s2: Array, weights: Array) -> Array:
     """E[phi_i] under each mixture, (B, M) -> (B, m + 1)."""
     out = np.empty((len(a), basis.size + 1))
-    for rows, wide, narrow in _blocks(basis, a, s2, weights):
-        out[rows, 0] = narrow[2].sum(1)
-        for i, (p, _, _) in enumerate(_polynomials(basis, *narrow[:2])):
-            if i > 0:
-                out[rows, i] = np.vecdot(narrow[2], p)
+    for rows, wide, narrow in _blocks(basis, 1, a, s2, weights):
         block = a[rows], s2[rows], weights[rows]
         _window_moments(basis, *block, out[rows, basis.degree + 1 :])
+        _polynomial_moments(basis, out[rows, : basis.degree + 1], *narrow)
         if wide is not None:
             u, w, _, density = _on_nodes(basis, *block[:2], block[2] * wide)
             integrals = VANDER[basis.family](u, basis.degree) * w[:, None]
@@ -68,12 +66,18 @@ def mixture_moments(basis: Basis, a: Array, s2: Array, weights: Array) -> Array:
     return out
 
 
+def _parabola(basis: Basis) -> tuple[float, float]:
+    """phi_2 = slope u^2 + level."""
+    k0, _, k2 = map(float, chebyshev_coefficients(basis.family, 2)[2])
+    return 2 * k2, k0 - k2
+
+
 def mixture_gradient(
     basis: Basis, a: Array, s2: Array, weights: Array, multipliers: Array
 ) -> tuple[Array, Array]:
     """d/da_j and d/d(s_j^2) of sum_i c_i E[phi_i], c = multipliers (B, m + 1); (B, M) each."""
     by_mean, by_variance = np.empty((2, *a.shape))
-    for rows, wide, narrow in _blocks(basis, a, s2, weights):
+    for rows, wide, narrow in _blocks(basis, (basis.n_windows + 1) // 2, a, s2, weights):
         ar, sr, c = a[rows], s2[rows], multipliers[rows]
         mean, variance = by_mean[rows], by_variance[rows]
         mean[:], variance[:] = c[:, 1, None], 0.0
@@ -101,13 +105,12 @@ def _polynomials(basis: Basis, a: Array, s2: Array) -> Iterator[Terms]:
     yield 1.0, 0.0, 0.0
     yield a, 1.0, 0.0
     if basis.degree > 1:
-        # phi_2 = (k_0 - k_2) + 2 k_2 u^2, where k are its Chebyshev coefficients.
-        k0, _, k2 = map(float, chebyshev_coefficients(basis.family, 2)[2])
+        slope, level = _parabola(basis)
         square = a * a
         square += s2
-        square *= 2 * k2
-        square += k0 - k2
-        second = square, 4 * k2 * a, 4 * k2
+        square *= slope
+        square += level
+        second = square, 2 * slope * a, 2 * slope
         yield second
         further = {"power": _power, "legendre": _legendre, "chebyshev": _chebyshev}[basis.family]
         yield from further(a, s2, second, basis.degree)
@@ -163,14 +166,34 @@ def _windows(basis: Basis, a: Array, s2: Array) -> Iterator[Terms]:
             yield -rho * slope, -rho * bend, rho * t * (at2 - 3) * at * bell
 
 
+def _polynomial_moments(basis: Basis, out: Array, a: Array, s2: Array, weights: Array) -> None:
+    """Mixture moments of the polynomials, (B, M) -> (B, degree + 1) in ``out``.
+
+    The first three need only sums of w, w a, w a^2 and w s^2.
+    """
+    weighted = weights * a
+    out[:, 0], out[:, 1] = weights.sum(1), weighted.sum(1)
+    if basis.degree > 1:
+        slope, level = _parabola(basis)
+        square = np.vecdot(weighted, a) + np.vecdot(weights, s2)
+        out[:, 2] = slope * square + level * out[:, 0]
+    if basis.degree > 2:
+        for i, (p, _, _) in enumerate(_polynomials(basis, a, s2)):
+            if i > 2:
+                out[:, i] = np.vecdot(weights, p)
+
+
 def _window_moments(basis: Basis, a: Array, s2: Array, weights: Array, out: Array) -> None:
     """Mixture moments of the windows, (B, M) -> (B, n_windows) in ``out``: the hot part."""
-    rho = basis.scales
-    t, bells = _bells(rho[::2], a, s2)
-    out[:, ::2] = np.vecdot(bells, weights).T
-    bells *= t
-    out[:, 1::2] = np.vecdot(bells[: len(rho) // 2], weights * a).T * rho[1::2]
-    out *= rho
+    square, weighted = MINUS_HALF * a * a, weights * a
+    t, bell, root = np.empty((3, *a.shape))
+    for i, rho in enumerate(basis.scales):
+        if i % 2 == 0:
+            _bell(rho, square, s2, t, bell, root)
+            out[:, i] = rho * np.vecdot(bell, weights)
+        else:
+            bell *= t
+            out[:, i] = rho**2 * np.vecdot(bell, weighted)
 
 
 def _add_window_slopes(
@@ -214,27 +237,37 @@ def _add_window_slopes(
 def _bells(rho: Array, a: Array, s2: Array) -> tuple[Array, Array]:
     """t = 1/(rho^2 + s^2) and W / rho = sqrt(t) exp(-a^2 t/2) of each rho, (K, *a.shape) each."""
     t, bells = np.empty((2, len(rho), *a.shape))
-    for square, out in zip(rho**2, t, strict=True):  # rows of a whole block at a time
-        np.add(s2, square, out=out)
-    np.divide(1.0, t, out=t)
-    np.multiply(-0.5 * a * a, t, out=bells)
-    np.exp(bells, out=bells)
-    bells *= np.sqrt(t)
+    square, root = MINUS_HALF * a * a, np.empty(a.shape)
+    for k, scale in enumerate(rho):
+        _bell(scale, square, s2, t[k], bells[k], root)
     return t, bells
 
 
+def _bell(rho: float, square: Array, s2: Array, t: Array, bell: Array, root: Array) -> None:
+    """t and W / rho of one rho, in the arrays given; overwrites ``root``.
+
+    ``square`` is -a^2/2 in units of log 2: powers of 2 are faster than those of e.
+    """
+    np.add(s2, rho**2, out=t)
+    np.divide(1.0, t, out=t)
+    np.multiply(square, t, out=bell)
+    np.exp2(bell, out=bell)
+    bell *= np.sqrt(t, out=root)
+
+
 def _blocks(
-    basis: Basis, *mixtures: Array
+    basis: Basis, scales: int, *mixtures: Array
 ) -> Iterator[tuple[slice, np.ndarray | None, tuple[Array, ...]]]:
     """Rows, a mask of the components too wide to recurse, or None, and a, s2, weights without them.
 
-    The arrays of a block stay in cache or, where densities on nodes are needed, within 8 MB.
+    The arrays of a block, of so many scales at once, stay in cache or, where densities on nodes are
+    needed, within 8 MB.
     """
     s2, n = mixtures[1], basis.degree
     limit = min(MAX_STD / n, MAX_REACH / n**2) ** 2
     any_wide = s2.size > 0 and float(s2.max()) > limit
     numbers = NODE_BLOCK // len(_even_nodes(basis)[0]) if any_wide else BLOCK
-    step = max(1, numbers // (s2.shape[1] * max(1, (basis.n_windows + 1) // 2)))
+    step = max(1, numbers // (s2.shape[1] * max(1, scales)))
     for start in range(0, len(s2), step):
         rows = slice(start, start + step)
         block = tuple(array[rows] for array in mixtures)

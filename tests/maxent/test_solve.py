@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import integrate, optimize
 
 from fitbo.maxent import FAMILIES, Basis, gaussian_moments, mixture_moments, solve
-from fitbo.maxent.dual import solve_spd
+from fitbo.maxent.dual import Dual, solve_spd
 
 
 def moments_of(basis: Basis, density, refine: int = 4) -> np.ndarray:
@@ -245,6 +245,51 @@ def test_solve_spd_against_lapack(n: int, b: int) -> None:
     expected = np.linalg.solve(a, right[:, :, None])[:, :, 0]
     found = solve_spd(np.concatenate([a, right[:, None]], axis=1).transpose(1, 2, 0).copy())
     assert_allclose(found.T, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize(("n", "b"), [(1, 150), (7, 20), (7, 150), (24, 150), (30, 150)])
+def test_solve_spd_takes_another_right_side(n: int, b: int) -> None:
+    """By LAPACK where it is faster, and by a Cholesky over the batch."""
+    rng = np.random.default_rng(1)
+    root = rng.normal(size=(b, n, n))
+    a = root @ root.swapaxes(1, 2) + 0.1 * np.eye(n)
+    right = rng.normal(size=(2, b, n))
+    expected = np.linalg.solve(a, right[..., None])[..., 0]
+    systems = np.concatenate([a, right[0][:, None]], axis=1).transpose(1, 2, 0).copy()
+    assert_allclose(solve_spd(systems).T, expected[0], rtol=1e-8, atol=1e-8)
+    systems[-1] = right[1].T
+    assert_allclose(solve_spd(systems, factored=True).T, expected[1], rtol=1e-8, atol=1e-8)
+
+
+def test_a_bent_newton_step_is_of_third_order() -> None:
+    """From a distance h of the minimum a Newton step ends within h^2, its correction within h^3."""
+    basis = Basis("legendre", 3, 2)
+    u, w = basis.nodes()
+    a = np.array([0.0, 0.3, 2.0, -0.5, -1.0, 0.7])
+    q = w * np.exp(-basis.values(u) @ a)
+    mu = basis.values(u).T @ (q / q.sum())
+    errors = []
+    for h in (0.1, 0.05):
+        dual = Dual.of(mu[:, None], basis, 1, None, np.zeros(()))
+        start = a[:, None] + h * np.array([[0.0, 1.0, -1.0, 0.5, 1.0, -0.5]]).T
+        _, density = dual.evaluate(start)
+        _, systems = dual.derivatives(start, density, jitter=0.0)
+        step = solve_spd(systems).copy()
+        bend, size2 = dual.bend(step, density, systems)
+        newton = start[1:] + step[1:] - a[1:, None]
+        errors.append([abs(newton).max(), abs(newton + bend).max(), np.sqrt(size2[0])])
+    order = np.log2(np.array(errors[0]) / errors[1])
+    assert_allclose(order, [2, 3, 1], atol=0.3)
+
+
+def test_a_gap_is_reached_although_a_ridge_holds_the_residual() -> None:
+    basis = Basis("legendre", 6)
+    mu = moments_of(basis, lambda u: np.exp(-9 * u**2) + 0.1)
+    least = solve(mu, basis, ridge=1e-3, tol=1e-13)
+    loose = solve(mu, basis, ridge=1e-3, tol=1e-2, gap=1e-12)
+    assert loose.residual > 1e-5
+    assert loose.converged
+    assert loose.dual - least.dual < 3e-12
 
 
 @pytest.mark.parametrize(
