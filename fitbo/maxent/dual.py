@@ -20,7 +20,7 @@ SMALL = 24
 MANY = 100
 KEPT = 40  # size of a basis whose tables, up to some megabytes, are kept for the next solve
 # Of the start: tails that are too light make the first Newton steps far too long.
-LEAST_WEIGHT, LEAST_DENSITY, LEAN_RIDGE, LEAN_MOST, NEAR = 0.01, 1e-8, 3e-3, 2.0, 0.15
+LEAST_WEIGHT, LEAST_DENSITY, LEAN_RIDGE, LEAN_MOST, NEAR = 0.01, 1e-8, 1e-2, 2.0, 0.125
 LARGEST = 0.4  # correction of a step, relative to the step: beyond, the third order is no guide
 
 

@@ -42,7 +42,7 @@ TINY = 1e-300  # floor of a prior, so that its logarithm is finite
 STRAY = 1e-9  # mass of a density that is tolerated where its prior vanishes
 # A Newton step that promises the decrease d, with a correction of relative size r, leaves about
 # 2 to 10 d r^4 to do, measured on mixtures' moments, and hardly ever as much as LEFT d r^4.
-LEFT, LEFT_LEAST = 100.0, 1e-6
+LEFT, LEFT_LEAST = 30.0, 1e-6
 TRIES = 4  # step lengths tried at once after a full step that failed
 
 

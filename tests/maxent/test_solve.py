@@ -153,8 +153,7 @@ def test_a_solve_may_begin_where_another_ended(batch: int) -> None:
     cold = solve(mu, basis, jitter=1e-12, gap=1e-10)
     before = cold.multipliers.copy()
     warm = solve(mu, basis, jitter=1e-12, gap=1e-10, start=cold.multipliers)
-    assert cold.iterations.min() > 2
-    assert warm.iterations.max() <= 1
+    assert warm.iterations.max() <= 1 < cold.iterations.min()
     assert_allclose(warm.dual, cold.dual, rtol=0, atol=1e-9)
     assert np.array_equal(before, cold.multipliers)
 
