@@ -88,6 +88,14 @@ def test_an_ensemble_of_another_study_is_not_restored() -> None:
     assert fit(X, y, SETTINGS, late, rng(20)).moved == 20
 
 
+def test_an_ensemble_of_another_kernel_is_not_restored() -> None:
+    """As a noisy study has it that an earlier version began."""
+    X, y = data(21)
+    ensemble = fit(X[:20], y[:20], SETTINGS, None, rng(20)).samples.ensemble
+    found = fit(X, y, replace(SETTINGS, kernel="smooth"), ensemble, rng(21))
+    assert (found.moved, found.surrogate.theta.share.shape[1]) == (21, 2)
+
+
 def test_grown_and_moved_posteriors_predict_alike() -> None:
     """Weighing what was drawn before stands for drawing again."""
     X, y = data(70)

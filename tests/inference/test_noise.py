@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fitbo import Settings, Study
+from fitbo import Integer, Real, Settings, Study
 from fitbo.inference.ledger import averaged
+from fitbo.inference.propose import by_knowledge
 
 QUICK = {"n_samples": 20, "n_initial": 4, "max_burn_in": 20}
 
@@ -131,3 +132,45 @@ def test_a_deterministic_study_refuses_noise(y: object, std: float | None) -> No
         ours.tell([0.5, 0.5], y, std=std)
     ours.tell([0.5, 0.5], [1.0, 1.0])
     assert ours.y.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "noise", "knows"),
+    [
+        ({"deterministic": False}, 0.2, True),
+        ({"noise_std": 0.2}, 0.2, True),
+        ({"deterministic": True}, 0.0, False),
+        ({"deterministic": False, "acquisition": "logei"}, 0.2, False),
+        ({"deterministic": False, "surrogate": "gpy"}, 0.2, False),
+    ],
+)
+def test_with_noise_what_is_recommended_counts(
+    settings: dict[str, object], noise: float, knows: bool
+) -> None:
+    """The knowledge gradient, and a kernel of sampled smoothness where none other is named."""
+    ours = told(study(**settings), noise=noise)
+    assert by_knowledge(ours.fit(), ours.acting, ours.space) == knows
+    assert (ours.acting.kernel_name == "smooth") == knows
+    assert ours.settings.kernel is None
+
+
+def test_noise_that_is_not_there_is_not_reckoned_with() -> None:
+    ours = told(study(deterministic=False, noise_std=1e-6))
+    assert not by_knowledge(ours.fit(), ours.acting, ours.space)
+
+
+def test_a_named_kernel_stays_and_integers_are_as_before() -> None:
+    assert study(deterministic=False, kernel="matern32").acting.kernel_name == "matern32"
+    mixed = Study([Integer(0, 9), Real(0, 1)], Settings(**QUICK, deterministic=False))
+    assert mixed.acting.kernel_name == "additive"
+
+
+def test_the_recommendation_gains_from_values_on_the_slopes() -> None:
+    """A bowl with noise: values are not all sought at its bottom, which is known better for it."""
+    ours, rng = study(noise_std=0.3, n_samples=50, seed=3), np.random.default_rng(5)
+    for _ in range(24):
+        x = ours.ask()[0]
+        ours.tell(x, float(4 * np.square(x - 0.4).sum() + 0.3 * rng.standard_normal()))
+    distance = np.linalg.norm(np.array(ours.X)[12:] - 0.4, axis=1)
+    assert np.median(distance) > 0.1  # where f is 0.04 above its minimum, an eighth of the noise
+    assert np.linalg.norm(ours.recommend().x - 0.4) < np.median(distance)
