@@ -51,7 +51,7 @@ from fitbo.surrogate.links import Linked, Links
 NODES = np.linspace(-5.0, 5.0, 41)
 WEIGHTS = phi(NODES) / phi(NODES).sum()
 BEND = NODES * NODES - 1
-TINY = 1e-300
+TINY = 1e-20  # far below the rounding of mu
 BLOCK = 64  # candidates at once
 
 

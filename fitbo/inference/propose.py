@@ -29,7 +29,7 @@ from fitbo.inference.region import Region
 from fitbo.inference.settings import Settings
 from fitbo.mixture import Array
 from fitbo.search.mixed import Maximum
-from fitbo.space import Space
+from fitbo.space import Differentiable, Space
 from fitbo.surrogate import Parabola
 from fitbo.surrogate.conditioned import knowing
 from fitbo.surrogate.links import link
@@ -61,7 +61,9 @@ def propose(
     if fit.feasible is not None and not fit.feasible.any():
         return most_feasible(fit, success, space, rng, avoid=avoid, tolerance=ACCURACY), 0.0
     if region is None and by_knowledge(fit, settings, space):
-        return most_telling(fit, space, rng, success, avoid), 0.0
+        gain = knowledge(fit, rng, space, success)
+        options: Any = {"screened": False, "avoid": avoid, "tolerance": ACCURACY}
+        return best_point(fit, lambda _: gain, space, rng, success, None, **options), 0.0
     fit, settings, searched, minima = informed(fit, settings, rng, space, region)
     clock, whole = Clock(), fit.surrogate
 
@@ -100,10 +102,18 @@ def by_knowledge(fit: Model, settings: Settings, space: Space) -> bool:
     return noisy and bool(np.median(fit.surrogate.noise_variance) > SILENT**2)
 
 
-def most_telling(
-    fit: Model, space: Space, rng: np.random.Generator, success: Chance | None, avoid: Array
-) -> Maximum:
-    """Where a value lowers the mean of what is then recommended the most.
+def shown(fit: Model, settings: Settings, rng: np.random.Generator, space: Space) -> Differentiable:
+    """The acquisition function by which a point of the whole space is chosen, for a picture."""
+    if by_knowledge(fit, settings, space):
+        return knowledge(fit, rng, space)
+    fit, settings, surrogate, minima = informed(fit, settings, rng, space)
+    return worth(fit, surrogate, settings, rng, minima)
+
+
+def knowledge(
+    fit: Model, rng: np.random.Generator, space: Space, success: Chance | None = None
+) -> KnowledgeGradient:
+    """By how much a value lowers the mean of what is then recommended.
 
     What may be recommended then is where the mean is lowest now, where draws of the function have
     their minima, and the few best points told.
@@ -112,9 +122,7 @@ def most_telling(
     drawn = draw_minima(some, space, top, rng, n_candidates=MINIMA_CANDIDATES).x
     lowest = lowest_mean(fit, space, rng, success).x[None]
     places = np.concatenate([lowest, top, rng.permutation(drawn)[:PLACES]])
-    gain = KnowledgeGradient(link(some, places))  # type: ignore[arg-type]
-    options: Any = {"avoid": avoid, "tolerance": ACCURACY, "screened": False}
-    return best_point(fit, lambda _: gain, space, rng, success, None, **options)
+    return KnowledgeGradient(link(some, places))  # type: ignore[arg-type]
 
 
 def informed(

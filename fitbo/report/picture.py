@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from fitbo.config.build import build_problem
 from fitbo.decode import ConfigError
-from fitbo.inference.propose import informed, worth
+from fitbo.inference.propose import shown
 from fitbo.mixture import Array
 from fitbo.records.archive import journal_at
 from fitbo.records.events import entries_of
@@ -156,8 +156,7 @@ def picture_of(methods: Mapping[str, Sequence[Run]]) -> Drawn | None:
         if picture is not None and not np.array_equal(picture.X, study.X[:, 0]):
             return None  # of campaigns with other designs, which have no posterior in common
         fit, rng = study.fit(), study.search_rng()
-        model, settings, surrogate, minima = informed(fit, study.settings, rng, study.space)
-        value = worth(model, surrogate, settings, rng, minima)
+        value = shown(fit, study.acting, rng, study.space)
         (x_next,) = list(entries_of(journal.rows).values())[run.initial].point.values()
         curves.append(AcquisitionCurve(label, value(cube), x_next))
         used.add(run.header["study"]["method"]["acquisition"])
