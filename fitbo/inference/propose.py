@@ -38,6 +38,7 @@ from fitbo.surrogate.links import link
 WITHOUT_PATHS = {"mes": "mes-eta", "remaining": "logei"}
 MINIMA_CANDIDATES = 128
 SILENT = 1e-3  # standard deviation of noise, on standardised y, that is none
+CANDIDATES_WITH_NOISE = 256  # each is compared with all places: slower, and less depends on it
 PLACES = 20  # minima of draws among those that may be recommended
 PATHS = 4  # of each sample, where more of the law of f* is needed than a draw
 SCREENING_NODES = 8  # of the quadratures of an acquisition about the minimum
@@ -63,6 +64,7 @@ def propose(
     if region is None and by_knowledge(fit, settings, space):
         gain = knowledge(fit, rng, space, success)
         options: Any = {"screened": False, "avoid": avoid, "tolerance": ACCURACY}
+        options["n_candidates"] = CANDIDATES_WITH_NOISE
         return best_point(fit, lambda _: gain, space, rng, success, None, **options), 0.0
     fit, settings, searched, minima = informed(fit, settings, rng, space, region)
     clock, whole = Clock(), fit.surrogate
@@ -119,7 +121,7 @@ def knowledge(
     their minima, and the few best points told.
     """
     some, top = thinned(fit), incumbents(fit)
-    drawn = draw_minima(some, space, top, rng, n_candidates=MINIMA_CANDIDATES).x
+    drawn = draw_minima(some[::2], space, top, rng, n_candidates=MINIMA_CANDIDATES).x
     lowest = lowest_mean(fit, space, rng, success).x[None]
     places = np.concatenate([lowest, top, rng.permutation(drawn)[:PLACES]])
     return KnowledgeGradient(link(some, places))  # type: ignore[arg-type]

@@ -52,20 +52,27 @@ class Links:
         size = B, T, K + P
         m, dm = both.m.reshape(size), both.dm.reshape(*size, d * gradient)
         v, dv = both.v.reshape(size)[:, :, 0], both.dv.reshape(*size, d * gradient)[:, :, 0]
-        places = np.broadcast_to(self.place, (T, P, d))
-        k, dk = covariance_with(self.surrogate, places, X, gradient)
+        if gradient:
+            places = np.broadcast_to(self.place, (T, P, d))
+            k, dk = covariance_with(self.surrogate, places, X, gradient)
+        else:
+            k, dk = prior(self.surrogate, X, self.place).swapaxes(0, 1), np.empty((*size[:2], P, 0))
         return Linked(m[:, :, :K], v, k - m[:, :, K:], dm[:, :, :K], dv, dk - dm[:, :, K:])
 
 
 def link(surrogate: Surrogate, place: Array) -> Links:
     """The links of a surrogate with places (P, d) of the cube."""
-    theta, L = surrogate.theta, surrogate.inverse_factor
-    table = squared_differences(place, surrogate.X_data)
-    k = surrogate.covariance.kernel.correlation(theta, table).reshape(len(L), len(place), -1)
-    k = theta.signal_variance[:, None, None] * k + MEAN_VARIANCE
-    beta = k @ L.swapaxes(1, 2) @ L
+    L = surrogate.inverse_factor
+    beta = prior(surrogate, place, surrogate.X_data) @ L.swapaxes(1, 2) @ L
     wide = replace(surrogate, alpha=np.concatenate([surrogate.alpha, beta], axis=1))
     return Links(surrogate, place, wide)
+
+
+def prior(surrogate: Surrogate, X1: Array, X2: Array) -> Array:
+    """k(x1, x2) of every theta, (n1, d), (n2, d) -> (T, n1, n2)."""
+    theta, table = surrogate.theta, squared_differences(X1, X2)
+    k = surrogate.covariance.kernel.correlation(theta, table).reshape(-1, len(X1), len(X2))
+    return theta.signal_variance[:, None, None] * k + MEAN_VARIANCE
 
 
 def covariance_with(
