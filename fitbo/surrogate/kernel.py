@@ -303,7 +303,7 @@ class Blend(Stationary):
 
 @dataclass(frozen=True)
 class Smooth(Additive):
-    """``Additive``, whose other part is a ``Blend``: how smooth the function is, is sampled.
+    """``Additive`` with rho = (1 - b) Matern-5/2 + b RBF: how smooth f is, is sampled too.
 
     A smooth function goes on as it began: from values about a minimum, none of them close to it,
     follows where it lies. A rough one must be evaluated there. Without noise it makes no difference
