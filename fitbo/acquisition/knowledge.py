@@ -1,6 +1,6 @@
 """The knowledge gradient: by how much one more value, with its noise, lowers what is recommended.
 
-    a        (P, d)      places that may be recommended, and x itself: minimisers of draws, the best
+    a        (P, d)      places that may be recommended: minimisers of draws, the best; and then x
     m_a      (T, K, P)   mean of g at the places, of each sample; f = eta + g^2/2
     m, v, c              of g at x, and its covariance with the places (``surrogate.links``)
     n        (B, T, K)   variance of the noise in g at x (``maxvalue.in_g``)
@@ -50,8 +50,8 @@ from fitbo.surrogate.links import Linked, Links
 
 NODES = np.linspace(-5.0, 5.0, 41)
 WEIGHTS = phi(NODES) / phi(NODES).sum()
-BEND = NODES * NODES - 1
-TINY = 1e-20  # far below the rounding of mu
+BEND = NODES * NODES - WEIGHTS @ (NODES * NODES)  # whose mean is zero, as that of t^2 - 1
+TINY = 1e-15  # the rounding of mu
 BLOCK = 64  # candidates at once
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from fitbo.acquisition.feasibility import Chance, learn
 from fitbo.acquisition.remaining import usual_moments
-from fitbo.inference.best import incumbents
+from fitbo.inference.best import incumbents, lowest_mean
 from fitbo.inference.exact import verdict
 from fitbo.inference.fit import Fit, M, fit
 from fitbo.inference.importance import Importance, importance
@@ -177,6 +177,8 @@ class Belief(Ledger):
     def remaining(self) -> float:
         """How far the minimum is expected to lie below the best value known, in y's units.
 
+        With noise, below the lowest posterior mean: that of what would be recommended.
+
         Infinite while all values are equal, which say nothing about its scale, and while no point
         is known where all outcome constraints hold; with those, what one evaluation may gain.
         """
@@ -185,7 +187,9 @@ class Belief(Ledger):
         fitted = self._judged(self.fit())
         if not fitted.has_paths or self.constraints:
             return expected_improvement(fitted, self.space, self._rng("stop"), self.success())
-        return expected_regret(fitted, self.minima())
+        noisy = self.acting.weighs_knowledge and self._real
+        at = lowest_mean(fitted, self.space, self._rng("stop"), self.success()).x if noisy else None
+        return expected_regret(fitted, self.minima(), at)
 
     def _rng(self, purpose: str) -> np.random.Generator:
         seed = [self.settings.seed, STREAMS[purpose], len(self._values)]

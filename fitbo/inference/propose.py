@@ -37,7 +37,8 @@ from fitbo.surrogate.links import link
 # Max-value entropy search about eta, and the first rung of the remaining regret's ladder.
 WITHOUT_PATHS = {"mes": "mes-eta", "remaining": "logei"}
 MINIMA_CANDIDATES = 128
-SILENT = 1e-3  # standard deviation of noise, on standardised y, that is none
+SILENT, DOUBT = 1e-3, 0.1  # standard deviation of noise, on standardised y, that is none; share of
+# the samples that may find no more
 CANDIDATES_WITH_NOISE = 256  # each is compared with all places: slower, and less depends on it
 PLACES = 20  # minima of draws among those that may be recommended
 PATHS = 4  # of each sample, where more of the law of f* is needed than a draw
@@ -97,11 +98,14 @@ def propose(
 def by_knowledge(fit: Model, settings: Settings, space: Space) -> bool:
     """Whether the regret that remains is that of the recommendation: in reals, if there is noise.
 
-    Where noise was not ruled out and the model finds next to none, values are taken as they are.
+    Of noise that is inferred the samples must be sure: where some find next to none, values are
+    taken as they are.
     """
     reals = bool(space.continuous.all()) and fit.feasible is None
-    noisy = settings.weighs_knowledge and reals and fit.has_paths
-    return noisy and bool(np.median(fit.surrogate.noise_variance) > SILENT**2)
+    exact = fit.has_paths and fit.surrogate.floor is not None
+    if not (settings.weighs_knowledge and reals and exact):
+        return False
+    return bool(np.quantile(fit.surrogate.noise_variance, DOUBT) > SILENT**2)
 
 
 def shown(fit: Model, settings: Settings, rng: np.random.Generator, space: Space) -> Differentiable:
@@ -118,13 +122,16 @@ def knowledge(
     """By how much a value lowers the mean of what is then recommended.
 
     What may be recommended then is where the mean is lowest now, where draws of the function have
-    their minima, and the few best points told.
+    their minima, and the few best points told; with failures, of these what is acceptable. All by
+    the same part of the samples: else a place where theirs is lower would look like a gain.
     """
     some, top = thinned(fit), incumbents(fit)
     drawn = draw_minima(some[::2], space, top, rng, n_candidates=MINIMA_CANDIDATES).x
-    lowest = lowest_mean(fit, space, rng, success).x[None]
-    places = np.concatenate([lowest, top, rng.permutation(drawn)[:PLACES]])
-    return KnowledgeGradient(link(some, places))  # type: ignore[arg-type]
+    places = np.concatenate([top, rng.permutation(drawn)[:PLACES]])
+    if success is not None:
+        places = places[success.acceptable(places)]
+    lowest = lowest_mean(replace(fit, surrogate=some), space, rng, success).x[None]
+    return KnowledgeGradient(link(some, np.concatenate([lowest, places])))  # type: ignore[arg-type]
 
 
 def informed(

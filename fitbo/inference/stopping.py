@@ -1,7 +1,7 @@
 """The improvement that remains: a criterion to end a search by.
 
-With ``b = min_i mu(x_i)`` the lowest posterior mean of f at a point told, and f*_j the minimum of
-a path of each sample j,
+With ``b = min_i mu(x_i)`` the lowest posterior mean of f at a point told, or with noise that of the
+point recommended if it is lower, and f*_j the minimum of a path of each sample j,
 
     E max(b - f*, 0)
 
@@ -32,12 +32,14 @@ from fitbo.acquisition.improvement import log_improvement
 from fitbo.inference.best import Worth, best_point
 from fitbo.inference.fit import Model
 from fitbo.inference.minimum import Minima
+from fitbo.mixture import Array
 from fitbo.space import Space
 
 
-def expected_regret(fit: Model, minima: Minima) -> float:
-    """E max(b - f*, 0), in y's units."""
-    best = float(fit.surrogate.predict(fit.X).mean.min())
+def expected_regret(fit: Model, minima: Minima, recommended: Array | None = None) -> float:
+    """E max(b - f*, 0), in y's units; ``recommended`` (d,) counts beside the points told."""
+    known = fit.X if recommended is None else np.concatenate([fit.X, recommended[None]])
+    best = float(fit.surrogate.predict(known).mean.min())
     gains = np.maximum(best - minima.f, 0.0)
     return float(fit.scale.scale * np.average(gains, weights=minima.weights))
 

@@ -35,6 +35,9 @@ NOTABLE_JITTER = 1e-8  # a raised diagonal acts as noise; up to a hundred nugget
 # v is a difference of prior and explained variance, so its rounding error, of either sign, is this
 # share of the prior variance: below it v says no more than 'known'.
 LATENT_FLOOR = 1e-13
+# A theta of no weight, whose factor a border made of rounding, may predict anything: its square and
+# the square of that must still be numbers.
+LATENT_MOST = 1e70
 # A component variance must be positive, and linearised ones vanish where m = 0. A standard
 # deviation of 1e-8 on standardised y is the rounding of y itself.
 VARIANCE_FLOOR = 1e-16
@@ -55,6 +58,7 @@ def floored(m: Array, v: Array, dm: Array, dv: Array, prior_variance: Array) -> 
     m (T, K, B) and dm (T, K, B, d) depend on the eta of a theta, v (T, B) and dv (T, B, d) do not.
     """
     T, K, B = m.shape
+    m = np.clip(m, -LATENT_MOST, LATENT_MOST)
     floor = LATENT_FLOOR * prior_variance
     if dv.size:
         dv = np.where((v > floor)[:, :, None], dv, 0.0)

@@ -159,7 +159,7 @@ def test_noise_that_is_not_there_is_not_reckoned_with() -> None:
     assert not by_knowledge(ours.fit(), ours.acting, ours.space)
 
 
-def test_a_named_kernel_stays_and_integers_are_as_before() -> None:
+def test_other_kernels_stay_and_integers_are_as_before() -> None:
     assert study(deterministic=False, kernel="matern32").acting.kernel_name == "matern32"
     mixed = Study([Integer(0, 9), Real(0, 1)], Settings(**QUICK, deterministic=False))
     assert mixed.acting.kernel_name == "additive"
@@ -174,3 +174,14 @@ def test_the_recommendation_gains_from_values_on_the_slopes() -> None:
     distance = np.linalg.norm(np.array(ours.X)[12:] - 0.4, axis=1)
     assert np.median(distance) > 0.1  # where f is 0.04 above its minimum, an eighth of the noise
     assert np.linalg.norm(ours.recommend().x - 0.4) < np.median(distance)
+
+
+def test_what_remains_counts_from_what_would_be_recommended() -> None:
+    """Values on the slopes lie above the bottom, which is known well enough."""
+    ours, rng = study(noise_std=0.05, n_samples=50, seed=1), np.random.default_rng(2)
+    for angle in np.linspace(0, 2 * np.pi, 40, endpoint=False):
+        x = 0.5 + 0.35 * np.array([np.cos(angle), np.sin(angle)])
+        ours.tell(x, float(4 * np.square(x - 0.45).sum() + 0.05 * rng.standard_normal()))
+    lowest = ours.fit().surrogate.predict(np.array(ours._cube)).mean.min() * ours.fit().scale.scale
+    recommended = ours.recommend().mean - ours.fit().scale.location
+    assert ours.remaining() < 0.5 * (lowest - recommended)

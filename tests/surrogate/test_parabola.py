@@ -1,5 +1,7 @@
 """The model: warp, Jacobian, noise rule, and the two predictive rules."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -15,7 +17,7 @@ from fitbo.surrogate.warp import (
     warp,
 )
 
-from .problems import gradients
+from .problems import gradients, make_problem
 
 RULES = ("linearised", "moment_matched")
 
@@ -212,3 +214,16 @@ def dense_latent(problem, j):
     m = cross @ np.linalg.solve(K, g)
     v = theta[d] + MEAN_VARIANCE - np.einsum("bn,nb->b", cross, np.linalg.solve(K, cross.T))
     return m, v
+
+
+def test_a_sample_of_no_weight_may_predict_anything() -> None:
+    """As one whose factor became rounding in the course of bordering."""
+    problem = make_problem(8, 2, 3)
+    surrogate = condition(problem.X, problem.y, problem.log_theta)
+    weights = np.array([0.5, 0.0, 0.5])
+    alpha = surrogate.alpha.copy()
+    alpha[1] *= 1e92
+    wild = replace(surrogate, alpha=alpha, weights=weights).predict(problem.candidates)
+    tame = replace(surrogate, weights=weights).predict(problem.candidates)
+    np.testing.assert_allclose(wild.mean, tame.mean, rtol=1e-12)
+    np.testing.assert_allclose(wild.variance, tame.variance, rtol=1e-12)
