@@ -85,7 +85,7 @@ def table(runs: Runs) -> list[str]:
         done = [r for r in runs.get(problem.replace(":", "-"), {}).get("fitbo", []) if r.complete]
         if not done:
             continue
-        regrets = np.array([run.simple[-1] for run in done])
+        regrets = np.maximum([run.simple[-1] for run in done], 0.0)  # below is rounding
         low, median, high = np.quantile(regrets, [0.25, 0.5, 0.75])
         below += median < published
         cells = [problem, f"{published:.2g}", f"{median:.2g}", f"{low:.2g} to {high:.2g}"]
