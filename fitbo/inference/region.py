@@ -8,8 +8,8 @@ A global model spends its evaluations where it knows least, and a stationary one
 function whose values span decades: it pays to look next to the incumbent too [1]. Steps in the
 region alternate with steps in the whole cube; a step that finds a lower value doubles the region,
 one that does not shrinks it. Its size is a function of the values told alone, in their order, so
-nothing has to be stored. Where nothing is left to be gained in the region (``DONE``), the step is
-one in the whole cube instead.
+nothing has to be stored. Where next to nothing is left to be gained in the region (``DONE``), the
+step is one in the whole cube instead: to polish one basin further finds no other.
 
 The axes of the region are those of the function nearby (``local``), its sides proportional to the
 lengthscales along them: a long valley gets a long region, whichever way it runs.
@@ -33,7 +33,7 @@ FIRST = 0.2  # geometric mean of the half-widths of the first region
 LEAST, MOST = 1e-6, 0.5
 GROWTH, SHRINK = 2.0, 0.7
 DECREASE = 1e-4  # of the median's height above the best value: less is no success
-DONE = 1e-10  # of that height: an expected improvement below it is not worth an evaluation
+DONE = 1e-5  # of that height: an expected improvement below it is sought elsewhere
 ELONGATED = 100.0  # ratio of a side to their geometric mean, at the most
 
 
