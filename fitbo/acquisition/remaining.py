@@ -62,6 +62,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -148,7 +149,6 @@ class RemainingRegret(Acquisition):
         w, D = mixture.weights, self.best - self.minimum
         felt = (w > NEGLIGIBLE_WEIGHT).reshape(-1, w.shape[-1]).any(0)
         top = float(D[felt].max()) if felt.any() else 1.0
-        basis = Basis("legendre", self.moments)
 
         def polynomials(R: Array) -> Array:
             u = np.clip(2 * R / top - 1, -1.0, 1.0)
@@ -157,12 +157,12 @@ class RemainingRegret(Acquisition):
         falls = self._falls(mixture, lambda R, at: polynomials(at) - polynomials(R))
         start = np.einsum("...m,km->...k", w, polynomials(D))
         fall = np.einsum("...m,k...m->...k", w, falls.value)
-        before = solve(start, basis, **SOLVER)
-        after = solve(start - fall, basis, start=before.multipliers, **SOLVER)
+        entropy, multipliers = laws(start)
+        after = solve(start - fall, Basis("legendre", self.moments), start=multipliers, **SOLVER)
         # Where the moments hardly fall, the difference of entropies is that of its first order.
         faint = abs(fall).max(-1) < FAINT
-        gain = np.where(faint, np.vecdot(before.multipliers, fall), before.dual - after.dual)
-        price = np.where(faint[..., None], before.multipliers, after.multipliers)
+        gain = np.where(faint, np.vecdot(multipliers, fall), entropy - after.dual)
+        price = np.where(faint[..., None], multipliers, after.multipliers)
         slopes = (np.einsum("...k,k...m->...m", price, a) for a in falls[1:])
         by_mean, by_variance = (w * slope for slope in slopes)
         return gain, by_mean, by_variance
@@ -231,6 +231,24 @@ def check_moments(moments: object) -> None:
         raise ValueError(f"moments must be at most {MOST_MOMENTS}, got {moments}")
 
 
+def laws(moments: Array) -> tuple[Array, Array]:
+    """Entropies (...,) and multipliers (..., k) of the laws with these Legendre moments (..., k).
+
+    Candidates share the samples' weights, and so the law before the evaluation: it is solved once.
+    """
+    flat = moments.reshape(-1, moments.shape[-1])
+    rows, which = np.unique(flat, axis=0, return_inverse=True)
+    entropies, multipliers = zip(*(_law(tuple(row)) for row in rows.tolist()), strict=True)
+    entropy, a = np.array(entropies)[which], np.array(multipliers)[which]
+    return entropy.reshape(moments.shape[:-1]), a.reshape(moments.shape)
+
+
+@lru_cache(maxsize=64)
+def _law(moments: tuple[float, ...]) -> tuple[float, Array]:
+    found = solve(np.array(moments), Basis("legendre", len(moments) - 1), **SOLVER)
+    return float(found.dual), found.multipliers
+
+
 def _missing(lost: Lost, m: Array, v: Array, c: Array, low: Array) -> tuple[Array, Array, Array]:
     """The expected phi(D) - phi(R) and its slopes in m and v, (C,) each -> (k, C) each."""
     s, D = np.sqrt(v), 0.5 * (c - low) * (c + low)
@@ -246,9 +264,9 @@ def _missing(lost: Lost, m: Array, v: Array, c: Array, low: Array) -> tuple[Arra
     above, below = ((sign * g - m[:, None]) / s[:, None] for sign in (1, -1))
     pa, pb = phi(above), phi(below)
     # int of the density, and of its derivatives in m and in v
-    missing = (fall * (pa + pb)).sum(-1)
-    by_m = (fall * (above * pa + below * pb)).sum(-1) / s
-    by_v = (fall * ((above * above - 1) * pa + (below * below - 1) * pb)).sum(-1) / (2 * v)
+    missing = np.vecdot(fall, pa + pb)
+    by_m = np.vecdot(fall, above * pa + below * pb) / s
+    by_v = np.vecdot(fall, (above * above - 1) * pa + (below * below - 1) * pb) / (2 * v)
     one, two = (low - m) / s, (-low - m) / s
     Z = np.maximum(1 - (ndtr(one) - ndtr(two)), LEAST_MASS)
     q1, q2 = phi(one), phi(two)

@@ -116,6 +116,15 @@ def test_more_moments_are_the_maximum_entropy_law_of_draws(moments: int) -> None
         assert_allclose(gain[b], before - entropy(drawn), atol=0.02)
 
 
+def test_candidates_with_weights_of_their_own_have_their_own_law_before() -> None:
+    m, v = candidates()
+    weights = np.array([[0.25, 0.25, 0.25, 0.25], [0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]])
+    p, alpha = parabolas(m, v), RemainingRegret(BEST, ETA, MINIMUM, 4)
+    alone = [alpha(Mixture(p.means[i], p.variances[i], weights[i])) for i in range(3)]
+    assert_allclose(alpha(Mixture(p.means, p.variances, weights)), alone, rtol=1e-7)
+    assert np.ptp(alone) > 1e-3
+
+
 def test_every_further_moment_tightens_the_bound() -> None:
     """-H falls from rung to rung where the law after the evaluation is compared with itself."""
     m, v = candidates()
