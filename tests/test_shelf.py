@@ -23,7 +23,7 @@ import numpy as np
 from fitbo.acquisition.baselines import LogExpectedImprovement
 from fitbo.entropy import MM
 from fitbo.problems import Family
-from fitbo.surrogate.kernel import RBF
+from fitbo.surrogate.stationary import RBF
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,10 @@ from typing import Any, get_args
 from fitbo.checks import one_of
 from fitbo.surrogate.batched import LogPosterior, Surrogate, condition
 from fitbo.surrogate.hyperparameters import Hyperparameters, Prior, default_prior
-from fitbo.surrogate.kernel import KERNELS, Kernel, named_kernel
+from fitbo.surrogate.kernel import KERNELS, named_kernel
 from fitbo.surrogate.parabola import Parabola
 from fitbo.surrogate.standardise import Standardiser
+from fitbo.surrogate.stationary import Kernel
 from fitbo.surrogate.warp import Rule
 
 # Modules that offer LogPosterior and condition; GPy takes seconds to import, so by name.

@@ -23,15 +23,10 @@ from numpy.typing import ArrayLike
 
 from fitbo.checks import assign
 from fitbo.mixture import Array
+from fitbo.surrogate.differences import parts_gradient, squared_differences, with_ones, x_gradient
 from fitbo.surrogate.gp import blocks, times_inverse
 from fitbo.surrogate.hyperparameters import Hyperparameters, Prior, default_prior
-from fitbo.surrogate.kernel import (
-    named_kernel,
-    parts_gradient,
-    squared_differences,
-    with_ones,
-    x_gradient,
-)
+from fitbo.surrogate.kernel import named_kernel
 from fitbo.surrogate.parabola import Latent, Parabola, floored
 from fitbo.surrogate.posterior import Covariance, Posterior
 from fitbo.surrogate.warp import MEAN_VARIANCE, NUGGET

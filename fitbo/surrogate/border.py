@@ -25,9 +25,9 @@ import numpy as np
 
 from fitbo.mixture import Array
 from fitbo.surrogate.batched import DataCovariance, Surrogate
+from fitbo.surrogate.differences import squared_differences
 from fitbo.surrogate.etas import gap_quantiles, weights_of
 from fitbo.surrogate.hyperparameters import GAP
-from fitbo.surrogate.kernel import squared_differences
 from fitbo.surrogate.warp import MEAN_VARIANCE, NUGGET, noise_in_g
 
 LEAST = 1e-12  # share of its variance that a datum keeps, however near it is to another

@@ -24,7 +24,7 @@ import numpy as np
 
 from fitbo.mixture import Array
 from fitbo.surrogate.batched import Surrogate
-from fitbo.surrogate.kernel import squared_differences
+from fitbo.surrogate.differences import squared_differences
 from fitbo.surrogate.links import covariance_with
 from fitbo.surrogate.parabola import LATENT_FLOOR, Latent
 from fitbo.surrogate.warp import MEAN_VARIANCE, NUGGET

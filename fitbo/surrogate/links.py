@@ -20,8 +20,8 @@ import numpy as np
 
 from fitbo.mixture import Array
 from fitbo.surrogate.batched import WIDE, Surrogate
+from fitbo.surrogate.differences import squared_differences
 from fitbo.surrogate.gp import blocks
-from fitbo.surrogate.kernel import squared_differences
 from fitbo.surrogate.warp import MEAN_VARIANCE
 
 

@@ -18,9 +18,9 @@ from fitbo.mixture import Array
 from fitbo.surrogate.batched import DataCovariance, LogPosterior, Surrogate
 from fitbo.surrogate.gp import inverse_factor
 from fitbo.surrogate.hyperparameters import Theta
-from fitbo.surrogate.kernel import Kernel
 from fitbo.surrogate.parabola import Latent
 from fitbo.surrogate.posterior import dataset
+from fitbo.surrogate.stationary import Kernel
 
 
 class PlainPosterior(LogPosterior):

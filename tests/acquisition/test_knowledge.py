@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose
 from fitbo.acquisition.knowledge import KnowledgeGradient
 from fitbo.acquisition.maxvalue import in_g
 from fitbo.surrogate import condition
-from fitbo.surrogate.kernel import named_kernel, squared_differences
+from fitbo.surrogate.differences import squared_differences
+from fitbo.surrogate.kernel import named_kernel
 from fitbo.surrogate.links import link
 from fitbo.surrogate.warp import MEAN_VARIANCE, NUGGET
 from tests.surrogate.problems import central_difference, make_problem

@@ -12,8 +12,9 @@ from fitbo.inference.region import Frame, region_of
 from fitbo.space import Real, Space
 from fitbo.study import Study
 from fitbo.surrogate import condition
+from fitbo.surrogate.differences import squared_differences
 from fitbo.surrogate.hyperparameters import Hyperparameters
-from fitbo.surrogate.kernel import named_kernel, squared_differences
+from fitbo.surrogate.kernel import named_kernel
 from fitbo.surrogate.warp import MEAN_VARIANCE
 
 ETA, SIGNAL, MEAN = -4.0, 0.5, 2.5  # a g that stays on the branch of the data

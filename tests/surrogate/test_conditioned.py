@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose
 
 from fitbo.surrogate import condition
 from fitbo.surrogate.conditioned import knowing
-from fitbo.surrogate.kernel import named_kernel, squared_differences
+from fitbo.surrogate.differences import squared_differences
+from fitbo.surrogate.kernel import named_kernel
 from fitbo.surrogate.warp import MEAN_VARIANCE, NUGGET
 
 D, N, T = 3, 9, 4

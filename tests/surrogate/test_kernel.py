@@ -3,14 +3,8 @@ import numpy as np
 import pytest
 
 from fitbo.surrogate import Hyperparameters
-from fitbo.surrogate.kernel import (
-    KERNELS,
-    named_kernel,
-    parts_gradient,
-    squared_differences,
-    with_ones,
-    x_gradient,
-)
+from fitbo.surrogate.differences import parts_gradient, squared_differences, with_ones, x_gradient
+from fitbo.surrogate.kernel import KERNELS, named_kernel
 
 from .problems import central_difference
 

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fitbo.surrogate import condition, named_kernel
+from fitbo.surrogate.differences import squared_differences
 from fitbo.surrogate.hyperparameters import Hyperparameters
-from fitbo.surrogate.kernel import squared_differences
 from fitbo.surrogate.paths import draw_paths
 from fitbo.surrogate.warp import MEAN_VARIANCE, NUGGET
 
