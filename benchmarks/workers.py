@@ -110,24 +110,26 @@ def table(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> list[str
         "",
         "Regrets below 1e-6 count as 1e-6. Evaluations: to the regret that both runs have reached.",
         "",
-        "| problem | workers | time / ideal time | median regret | sequential | ratio "
+        "| problem | workers | time / ideal time | median regret | sequential | median ratio "
         "| median evaluations | sequential | median ratio |",
         "| --- |" + " --- |" * 8,
     ]
     for name in arguments.problems:
         mine = [row for row in rows if row["problem"] == name]
-        ratio, regret, sequential, took, alone, longer = (
+        floored = np.array([[max(row[key], TIE) for key in REGRETS] for row in mine])
+        ratio, regret, sequential, higher, took, alone, longer = (
             float(np.median(each))
             for each in (
                 [row["ratio"] for row in mine],
-                *(np.maximum([row[key] for row in mine], TIE) for key in REGRETS),
+                *floored.T,
+                floored[:, 0] / floored[:, 1],
                 *([row[key] for row in mine] for key in EVALUATIONS),
                 [row["evaluations"] / row["sequential_evaluations"] for row in mine],
             )
         )
         lines.append(
             f"| {name} | {arguments.workers} | {ratio:.2f} | {regret:.3g} | {sequential:.3g} "
-            f"| {regret / sequential:.2f} | {took:.0f} | {alone:.0f} | {longer:.2f} |"
+            f"| {higher:.2f} | {took:.0f} | {alone:.0f} | {longer:.2f} |"
         )
     return lines
 

@@ -55,7 +55,7 @@ class Kernel(ABC):
     def spectrum(
         self, theta: Hyperparameters, n: int, rng: np.random.Generator
     ) -> tuple[Array, Array]:
-        """Frequencies omega (M, F, d) and amplitudes a (M, F), F >= n, of random features [1]:
+        """Frequencies omega (M, F, d) and amplitudes a (M, F), F >= n, of random features:
 
         rho(x, x') = E sum_f a_f^2 cos(omega_f.(x - x')),   sum_f a_f^2 = 1.
         """
