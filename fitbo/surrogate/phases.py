@@ -1,18 +1,17 @@
-"""Cosines and sines of many angles at once, in half the time that numpy takes for them.
+"""Cosines and sines of many angles at once, in a third of the time that numpy takes for them.
 
-    x   any shape  angles
-    q   integers   quarter turns, rint(2 x/pi)
-    t   [-1/2, 1/2]  what is left, in quarter turns: x = (q + t) pi/2
+    x   any shape     angles
+    t   [-1/2, 1/2]   their turns but for whole ones, x/(2 pi) - rint(x/(2 pi))
+    s   sin(pi t/2)   of a quarter of what is left, an angle of at most pi/4
 
-The Taylor series of sin and cos at t pi/2, |t pi/2| <= pi/4, end at the powers 15 and 16: the next
-terms are below 5e-17. Then, by the quarter turns,
+The Taylor series of s ends at the power 15: the next term is below 5e-17. The quarter's cosine is
+positive and no less than sqrt(1/2), so that a square root gives it without cancellation; then the
+angle is doubled twice:
 
-    q mod 4       0        1        2        3
-    cos x      cos t   -sin t   -cos t    sin t
-    sin x      sin t    cos t   -sin t   -cos t
+    sin 2a = 2 sin a cos a,    cos 2a = 1 - 2 sin^2 a
 
 numpy computes the two of float64 one angle after another (15 ns each where exp takes 1), which was
-a quarter of the time of a suggestion. 2 x/pi is rounded, so the error is that of an angle rounded.
+a quarter of the time of a suggestion. x/(2 pi) is rounded: the error is that of an angle rounded.
 """
 
 from __future__ import annotations
@@ -23,9 +22,7 @@ import numpy as np
 
 from fitbo.mixture import Array
 
-QUARTER = 0.5 * pi
-SINE = [(-1) ** k * QUARTER ** (2 * k + 1) / factorial(2 * k + 1) for k in range(8)]
-COSINE = [(-1) ** k * QUARTER ** (2 * k) / factorial(2 * k) for k in range(9)]
+SERIES = [(-1) ** k * (0.5 * pi) ** (2 * k + 1) / factorial(2 * k + 1) for k in range(8)]
 CACHED = 1 << 14  # angles at once: their arrays stay in cache
 
 
@@ -35,24 +32,30 @@ def cos_sin(x: Array) -> tuple[Array, Array]:
     flat = x.ravel()
     for start in range(0, x.size, CACHED):
         part = slice(start, start + CACHED)
-        t = flat[part] * (1 / QUARTER)
-        turns = np.rint(t)
-        t -= turns
-        t2 = t * t
-        s, c = _series(SINE, t2), _series(COSINE, t2)
-        s *= t
-        q = turns.astype(np.int64)
-        odd = (q & 1).astype(bool)
-        np.multiply(np.where(odd, s, c), 1 - ((q + 1) & 2), out=cos[part])
-        np.multiply(np.where(odd, c, s), 1 - (q & 2), out=sin[part])
+        t = flat[part] * (0.5 / pi)
+        t -= np.rint(t)
+        s = _odd(SERIES, t)
+        half = np.square(s, out=t)  # sin^2 of the quarter, and soon cos of the half
+        cosine = np.sqrt(1 - half)
+        half *= -2
+        half += 1
+        s *= cosine
+        s *= 2
+        np.multiply(s, half, out=sin[part])
+        sin[part] *= 2
+        s *= s
+        s *= -2
+        np.add(s, 1, out=cos[part])
     return cos.reshape(x.shape), sin.reshape(x.shape)
 
 
-def _series(coefficients: list[float], t2: Array) -> Array:
-    """sum_k a_k t2^k, by Horner's rule."""
+def _odd(coefficients: list[float], t: Array) -> Array:
+    """sum_k a_k t^(2k + 1), by Horner's rule."""
+    t2 = t * t
     total = coefficients[-1] * t2
     for a in coefficients[-2:0:-1]:
         total += a
         total *= t2
     total += coefficients[0]
+    total *= t
     return total
