@@ -33,7 +33,7 @@ from fitbo.inference.region import Region, radius
 from fitbo.inference.settings import AUTO, Settings
 from fitbo.inference.threads import one_thread
 from fitbo.mixture import Array
-from fitbo.search.candidates import exhausted, nothing_left
+from fitbo.search.candidates import SAME, exhausted, nothing_left, untaken
 from fitbo.search.mixed import first_points
 from fitbo.space import Exhausted
 
@@ -155,7 +155,9 @@ class Study(Belief):
             # remains its mean, which needs no draws of f*.
             nearby = replace(settings, moments=1)
             x = self._search(*self._local(), nearby, pending, avoid)
-            if promising(*self._local(), x, bounded(self._values)):
+            # All of a region beyond a corner of the cube is that corner, which may be told already.
+            new = untaken(self.space, x[None], avoid, SAME)[0]
+            if new and promising(*self._local(), x, bounded(self._values)):
                 return x
         if self.constraints and needs(settings.acquisition, "minimum"):
             settings = replace(settings, acquisition="logei")  # a path's minimum may be infeasible
@@ -210,7 +212,9 @@ class Study(Belief):
         """The model next to the incumbent and the trust region, once for each number of values."""
         if self._nearby is None or self._nearby[0] != len(self._values):
             X, y = np.array(self._cube), bounded(self._values)
-            size = radius(X, y, self.n_initial, self._is_local)
+            order = np.arange(len(y)) + self._preceded  # what was asked for, failures included
+            first = int(np.count_nonzero(order < self.n_initial))
+            size = radius(X, y, first, lambda i: self._is_local(int(order[i])))
             found = neighbourhood(X, y, self.acting, self._rng("local"), size, self._stated)
             self._nearby = len(y), *found
         return self._nearby[1:]

@@ -78,7 +78,7 @@ from fitbo.maxent import Basis, solve
 from fitbo.mixture import Array, Mixture
 from fitbo.surrogate.gp import blocks
 
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(20)
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(28)
 NODES, WEIGHTS = 0.5 * (NODES + 1), 0.5 * WEIGHTS
 Lost = Callable[[Array, Array], Array]
 
@@ -87,7 +87,7 @@ LEAST = 1e-9  # of D against best - eta: a path may pass exactly through the low
 LEAST_MASS = 1e-10  # of Z: f* is a draw, and may be one that the candidate's own law excludes
 LEAST_SPREAD = 1e-10  # of log E R - E log R, zero where R is the same in every sample
 LEAST_GAIN = 1e-200
-CUT = 8.0  # standard deviations from the mean of g, beyond which nothing is integrated
+CUT = 6.5  # standard deviations from the mean of g, beyond which nothing is integrated
 NEWTON = 5
 CACHED = 1 << 14  # values held at once: arrays that stay in cache
 MOST_MOMENTS = 30  # moments

@@ -79,6 +79,7 @@ class Ledger:
     _values: list[float] = field(default_factory=list, repr=False)
     _stds: list[float] = field(default_factory=list, repr=False)  # NaN where none is stated
     _excess: list[list[float]] = field(default_factory=list, repr=False)
+    _preceded: list[int] = field(default_factory=list, repr=False)  # by so many failures
     _pending: list[Array] = field(default_factory=list, repr=False)
     _failed: list[tuple[Array, str]] = field(default_factory=list, repr=False)
     _given: dict[bytes, Any] = field(default_factory=dict, repr=False)
@@ -168,6 +169,7 @@ class Ledger:
         self._cube.append(u)
         self._values.append(self.sign * y)
         self._stds.append(np.nan if std is None else float(std))
+        self._preceded.append(len(self._failed))
         self._excess.append([each.excess(values[each.name]) for each in self.constraints])
 
     def fail(self, x: Any, reason: str) -> None:

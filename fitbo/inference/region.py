@@ -140,7 +140,8 @@ def region_of(frame: Frame, lengthscales: Array, size: float) -> Region:
 def radius(X: Array, y: Array, first: int, local: Callable[[int], bool]) -> float:
     """The size after the values y (n,) at X (n, d), those from ``first`` on chosen by a model.
 
-    A better value far away, wherever it was sought, begins a new region.
+    A better value far away, wherever it was sought, begins a new region. A step further than any
+    side of the region was one in the whole cube, as nothing was left to be gained in the region.
     """
     size, best = FIRST, int(np.argmin(y[:first])) if first else 0
     ordered = sorted(y[: max(first, 1)].tolist())
@@ -149,10 +150,10 @@ def radius(X: Array, y: Array, first: int, local: Callable[[int], bool]) -> floa
         median = (ordered[half] + ordered[~half]) / 2
         insort(ordered, float(y[i]))
         enough = DECREASE * (median - y[best])
-        better = y[i] < y[best] - enough
-        if better and abs(X[i] - X[best]).max() > FIRST / 2:
+        better, away = y[i] < y[best] - enough, abs(X[i] - X[best]).max()
+        if better and away > FIRST / 2:
             size = max(size, FIRST)
-        elif local(i):
+        elif local(i) and away <= ELONGATED * size:
             size = min(MOST, max(LEAST, size * (GROWTH if better else SHRINK)))
         if y[i] < y[best]:
             best = i
