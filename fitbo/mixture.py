@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -146,6 +147,12 @@ class Mixture:
         which = np.minimum(which, self.n_components - 1)
         means = np.take_along_axis(self.means, which, -1)
         return means + np.take_along_axis(self.deviations, which, -1) * rng.standard_normal(u.shape)
+
+
+def quantile(x: Array, p: Array | float, weights: Array | None = None) -> Array:
+    """Quantiles of x (M,), interpolated; of weights (M,), the least value that has p below it."""
+    how: Any = {} if weights is None else {"weights": weights, "method": "inverted_cdf"}
+    return np.asarray(np.quantile(x, p, **how))
 
 
 def exp_in_place(x: Array) -> Array:

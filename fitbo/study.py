@@ -101,6 +101,8 @@ class Study(Belief):
         value, error = averaged(y, self.settings.noise_std)
         if std is not None:
             finite("std", std, least=0)
+            if std > LARGEST:
+                raise ValueError(f"std must be at most {LARGEST:g}, got {std}")
             if not np.isscalar(y) and np.size(y) > 1:
                 raise ValueError("std must be left out beside several values: they state their own")
         own = error if std is None else std

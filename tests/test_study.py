@@ -619,3 +619,47 @@ def test_a_finite_space_goes_on_if_values_state_their_noise() -> None:
         x = study.ask()[0]
         study.tell(x, float(x["n"]), std=0.5)
     assert {x["n"] for x in study.X} == {0, 1, 2}
+
+
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("deterministic", [True, "auto"])
+def test_a_minimum_in_a_corner_is_evaluated_once(d: int, deterministic: bool | str) -> None:
+    """All of a region beyond the corner is the corner; one point is evaluated twice by ``auto``."""
+    study = Study([(0, 1)] * d, Settings(deterministic=deterministic, **SMALL))
+    run(study, 24, lambda x: float(x.sum()))
+    assert len(np.unique(study.X, axis=0)) == 24 - (deterministic == "auto")
+    assert study.best_observed[1] == 0.0
+
+
+def test_a_region_follows_the_steps_that_were_made_in_it_whatever_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nearby: list[bool] = []
+    search = Study._search
+
+    def noted(study: Study, model: Any, region: Any, *rest: Any) -> Any:
+        nearby.append(region is not None)
+        return search(study, model, region, *rest)
+
+    monkeypatch.setattr(Study, "_search", noted)
+    study = Study([(0, 1)] * 2, Settings(n_initial=5, deterministic=True, **SMALL))
+    chosen: list[bool] = []  # of each value whether the region was asked
+    for i in range(18):
+        nearby.clear()
+        x = study.ask()[0]
+        if i in (1, 7, 8):
+            study.fail(x, "crash")
+            continue
+        study.tell(x, bowl(x))
+        chosen.append(bool(nearby) and nearby[0])
+    told_local: list[bool] = []
+
+    def seen(X: np.ndarray, y: np.ndarray, first: int, local: Any) -> float:
+        told_local.extend([False] * first + [local(i) for i in range(first, len(y))])
+        return 0.1
+
+    monkeypatch.setattr("fitbo.study.radius", seen)
+    study._nearby = None
+    study._local()
+    assert told_local == chosen
+    assert any(chosen)

@@ -45,7 +45,7 @@ from fitbo.acquisition.normal import phi
 from fitbo.checks import assign, finite
 from fitbo.entropy import Entropy, backend
 from fitbo.entropy.protocol import Gradient
-from fitbo.mixture import LOG_2PI, Array, Mixture
+from fitbo.mixture import LOG_2PI, Array, Mixture, quantile
 
 VALUES = 8  # Q
 RESOLUTION = 0.01  # of the spread of f*: what is finer counts as noise
@@ -60,13 +60,15 @@ class MarginalGain(Acquisition):
     """I(y; f*), theta being integrated out.
 
     minimum (P, M) or (M,): draws of f* of each sample; floor (M,): eta, the components being
-    parabolas; noise: the variance of y about f, (M,) or one for all; entropy: of the mixtures.
+    parabolas; noise: the variance of y about f, (M,) or one for all; entropy: of the mixtures;
+    weights (M,): of the samples, whose draws are then weighted alike; None: equal.
     """
 
     minimum: Array
     floor: Array
     noise: Array | float = 0.0
     entropy: str | Entropy | Callable[[Mixture], Array] = "memel"
+    weights: Array | None = None
     values: Array = field(init=False)
     log_density: Array = field(init=False, repr=False)
     _entropy: Entropy = field(init=False, repr=False)
@@ -76,7 +78,8 @@ class MarginalGain(Acquisition):
         finite("floor", self.floor)
         finite("noise", self.noise, least=0)
         draws = np.atleast_2d(np.asarray(self.minimum, dtype=np.float64))
-        values = np.quantile(draws, (np.arange(VALUES) + 0.5) / VALUES)
+        weights = None if self.weights is None else np.tile(self.weights, len(draws))
+        values = quantile(draws.ravel(), (np.arange(VALUES) + 0.5) / VALUES, weights)
         noise = np.asarray(self.noise) + (RESOLUTION * spread(draws)) ** 2 + LEAST_NOISE
         log_density = log_densities(values, draws, self.floor)
         assign(self, minimum=draws, noise=noise, values=values, log_density=log_density)

@@ -255,7 +255,7 @@ def _missing(lost: Lost, m: Array, v: Array, c: Array, low: Array) -> tuple[Arra
     # The density's middle, or, beyond it, where the tail that reaches below c is thickest.
     tail = np.minimum(m - CUT * s, c - CUT * CUT * s / np.maximum((m - c) / s, CUT))
     start = np.clip(tail, low, c)
-    width = np.clip(m + CUT * s, start, c) - start
+    width = np.clip(np.maximum(m, low) + CUT * s, start, c) - start
     rise = (start - low)[:, None] + width[:, None] * (NODES * NODES)  # |g| - c*
     g = low[:, None] + rise
     R = np.maximum(0.5 * rise * (g + low[:, None]), LEAST_REGRET)  # without cancellation
@@ -268,8 +268,10 @@ def _missing(lost: Lost, m: Array, v: Array, c: Array, low: Array) -> tuple[Arra
     by_m = np.vecdot(fall, above * pa + below * pb) / s
     by_v = np.vecdot(fall, (above * above - 1) * pa + (below * below - 1) * pb) / (2 * v)
     one, two = (low - m) / s, (-low - m) / s
-    Z = np.maximum(1 - (ndtr(one) - ndtr(two)), LEAST_MASS)
-    q1, q2 = phi(one), phi(two)
+    Z = ndtr(-one) + ndtr(two)
+    # Where it is bounded it does not vary.
+    q1, q2 = (np.where(Z > LEAST_MASS, phi(x), 0.0) for x in (one, two))
+    Z = np.maximum(Z, LEAST_MASS)
     Z_m, Z_v = (q1 - q2) / s, (one * q1 - two * q2) / (2 * v)
     value = missing / Z
     return value, (by_m - value * Z_m) / Z, (by_v - value * Z_v) / Z

@@ -22,7 +22,7 @@ from fitbo.inference.best import incumbents, lowest_mean
 from fitbo.inference.exact import verdict
 from fitbo.inference.fit import Fit, M, fit
 from fitbo.inference.importance import Importance, importance
-from fitbo.inference.ledger import Ledger, bounded
+from fitbo.inference.ledger import Ledger
 from fitbo.inference.minimum import Minima, draw_minima
 from fitbo.inference.outcomes import Feasible, learn_outcomes, violation
 from fitbo.inference.settings import AUTO, Settings
@@ -63,7 +63,7 @@ class Belief(Ledger):
         if not self._values:
             raise ValueError("a fit needs a value: tell one first")
         if self._fit is None or self._fit.n != len(self._values):
-            X, y = np.array(self._cube), bounded(self._values)
+            X, y = np.array(self._cube), np.array(self._values)
             last = self._fit if self._fit is not None and self._fit.n < len(y) else None
             settings, since = self._acting()
             ensemble = self.ensemble if self.ensemble is None or self.ensemble.n >= since else None
@@ -128,7 +128,7 @@ class Belief(Ledger):
             if self.constraints:
                 seed = [self.settings.seed, STREAMS["outcomes"], len(told)]
                 models = learn_outcomes(told, self.excess, self.acting, seed)
-                found = Feasible(models, found)
+                found = Feasible(models, found, complete=len(models) == len(self.constraints))
             self._success = known, found
         return self._success[1]
 

@@ -42,7 +42,8 @@ N_NEARBY, CANDIDATES_NEARBY = 3, 128
 class Recommendation:
     """The minimiser of the posterior mean of f, that mean, and its standard deviation.
 
-    With outcome constraints ``feasible`` is the probability that all hold there.
+    With outcome constraints ``feasible`` is the probability that all hold there; None too while one
+    of them has never been measured.
     """
 
     x: Array
@@ -101,7 +102,8 @@ def recommend(
             x = most_feasible(fit, success, space, rng, n_starts=3).x
         if success.probability(x[None])[0] < HOPELESS:
             x = most_feasible(fit, success.tempered(), space, rng, n_starts=3).x
-        feasible = float(success.probability(x[None])[0])
+        if success.complete:
+            feasible = float(success.probability(x[None])[0])
     mixture = fit.surrogate.predict(x[None])
     return Recommendation(
         x=x,

@@ -30,8 +30,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fitbo.checks import assign
+from fitbo.inference.ledger import bounded
 from fitbo.inference.settings import Settings
-from fitbo.mixture import Array
+from fitbo.mixture import Array, quantile
 from fitbo.sampling import Ensemble, Samples, sample
 from fitbo.sampling.laplace import climb, laplace_ensemble
 from fitbo.sampling.walkers import resample
@@ -100,15 +101,16 @@ class Model:
 
     @property
     def noise_level(self) -> float:
-        """The posterior mean of the standard deviation of the noise, in y's units."""
-        deviations = np.sqrt(self.surrogate.noise_variance)
+        """The posterior mean of the standard deviation of the noise, in y's units.
+
+        Beside what values state themselves.
+        """
+        deviations = np.sqrt(self.surrogate.theta.noise_variance)
         return float(self.scale.scale * np.average(deviations, weights=self.surrogate.weights))
 
     def quantiles(self, draws: Array, probabilities: Array) -> Array:
         """Of draws (M,), one for each sample, in y's units."""
-        weights = self.surrogate.sample_weights
-        method: Any = {} if weights is None else {"weights": weights, "method": "inverted_cdf"}
-        return self.scale.inverse(np.quantile(draws, probabilities, **method))
+        return self.scale.inverse(quantile(draws, probabilities, self.surrogate.sample_weights))
 
     @property
     def has_paths(self) -> bool:
@@ -151,19 +153,22 @@ def fit(
 ) -> Fit:
     """The posterior given X (n, d) in the cube and y (n,), of standard deviations ``stds`` (n,).
 
-    ``last`` is a fit to fewer of these values, and ``ensemble`` what its walkers were when they
-    moved last; None: from nothing.
+    Values are ``bounded`` by those told until then, each once and for all until the walkers move,
+    so that a study that is rebuilt has the same. ``last`` is a fit to fewer of these values, and
+    ``ensemble`` what its walkers were when they moved last; None: from nothing.
     """
     started = time.perf_counter()
-    if last is None and ensemble is not None and ensemble.samples is not None:
-        last = _restored(X, y, stds, settings, ensemble)
+    if last is None and ensemble is not None and 0 < ensemble.n <= len(y):
+        last = _restored(X, bounded(y[: ensemble.n]), stds, settings, ensemble)
     if last is not None and isinstance(last.surrogate, Surrogate):
         size = len(last.active) + len(y) - last.n
         if len(y) - last.moved <= max(1.0, AGE * size):
-            found = _grown(X, y, stds, settings, last) if last.n < len(y) else last
+            since = [float(bounded(y[: i + 1])[i]) for i in range(last.n, len(y))]
+            grown = np.concatenate([last.y, since])
+            found = _grown(X, grown, stds, settings, last) if since else last
             if found.survivors >= SURVIVORS:
                 return replace(found, seconds=time.perf_counter() - started)
-    moved = _moved(X, y, stds, settings, ensemble, rng)
+    moved = _moved(X, bounded(y), stds, settings, ensemble, rng)
     return replace(moved, seconds=time.perf_counter() - started)
 
 
@@ -183,16 +188,16 @@ def stated(scale: Standardiser, y: Array, stds: Array | None, settings: Settings
 def _restored(
     X: Array, y: Array, stds: Array | None, settings: Settings, ensemble: Ensemble
 ) -> Fit | None:
-    """The fit as it was when the walkers moved last, if the ensemble is of these data."""
+    """The fit as it was when the walkers moved last, to the first values, y (n,)."""
     n, samples = ensemble.n, ensemble.samples
-    if not 0 < n <= len(y) or samples is None or settings.surrogate != "batched":
+    if samples is None or settings.surrogate != "batched":
         return None
     if samples.shape[1] != X.shape[1] + 3 + named_kernel(settings.kernel_name).n_shares:
         return None  # of another kernel, as it was in an earlier version
     stds = None if stds is None else stds[:n]
-    scale, active, surrogate = _conditioned(X[:n], y[:n], stds, samples, settings)
+    scale, active, surrogate = _conditioned(X[:n], y, stds, samples, settings)
     kept = Samples(samples, np.full(len(samples), np.nan), ensemble, ensemble.diagnostics)  # type: ignore[arg-type]
-    return Fit(X[:n], y[:n], scale, surrogate, kept, moved=n, active=active)
+    return Fit(X[:n], y, scale, surrogate, kept, moved=n, active=active)
 
 
 def _conditioned(
@@ -249,6 +254,7 @@ def _moved(
     elif ensemble is None:
         start = density.sample_prior(rng, walkers)
     quick = ensemble is not None or len(z) > CHEAP
+    least = settings.min_burn_in if quick else max(settings.min_burn_in, COLD_BURN_IN)
     samples = sample(
         density,
         start,
@@ -257,8 +263,10 @@ def _moved(
         restart=density.sample_prior,
         n_samples=thetas,
         thin=settings.thin,
-        min_burn_in=settings.min_burn_in if quick else max(settings.min_burn_in, COLD_BURN_IN),
-        max_burn_in=max(COLD_BURN_IN, int(settings.max_burn_in * min(1, ROUGH / len(z)) ** 2)),
+        min_burn_in=least,
+        max_burn_in=max(
+            least, COLD_BURN_IN, int(settings.max_burn_in * min(1, ROUGH / len(z)) ** 2)
+        ),
     )
     noted = replace(
         samples.ensemble, n=len(y), samples=samples.log_theta, diagnostics=samples.diagnostics
@@ -337,7 +345,8 @@ def surrogate_of(
 def believing(fit: M, pending: Array, settings: Settings) -> M:
     """The model as if the value of every pending point (k, d) were its predicted mean.
 
-    Not below the lowest value seen: an assumed record would move every sample's minimum.
+    Not below the lowest value seen: an assumed record would move every sample's minimum. Where
+    values state their noise, a pending one will state the known level, or what the others do.
     """
     if not len(pending):
         return fit
@@ -345,7 +354,8 @@ def believing(fit: M, pending: Array, settings: Settings) -> M:
     z = np.concatenate([fit.scale(fit.y[fit.active]), believed])
     own = fit.surrogate.stated
     if own is not None:
-        level = np.square((settings.noise_std or 0.0) / fit.scale.scale)
+        known = settings.noise_std
+        level = np.median(own) if known is None else np.square(known / fit.scale.scale)
         own = np.concatenate([own, np.full(len(pending), level)])
     if isinstance(fit, Fit) and not isinstance(fit.surrogate, Surrogate):
         X = np.concatenate([fit.X[fit.active], pending])

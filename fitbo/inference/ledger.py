@@ -62,10 +62,14 @@ def averaged(y: Any, noise_std: float | None = None) -> tuple[float, float | Non
     if values.ndim != 1 or not values.size:
         raise ValueError(f"y must be a number, or a list of them, got shape {values.shape}")
     finite("y", values if values.size > 1 else float(values[0]))
-    n, mean = values.size, float(values.mean())
-    if n == 1 or noise_std is not None:
-        return mean, None if n == 1 or noise_std is None else noise_std / n**0.5
-    return mean, float(values.std(ddof=1)) / n**0.5 or None
+    n = values.size
+    if n == 1:
+        return float(values[0]), None
+    if abs(values).max() > LARGEST:
+        raise ValueError(f"several y must be at most {LARGEST:g} in size, got {abs(values).max()}")
+    if noise_std is not None:
+        return float(values.mean()), noise_std / n**0.5
+    return float(values.mean()), float(values.std(ddof=1)) / n**0.5 or None
 
 
 @dataclass(kw_only=True)

@@ -74,10 +74,14 @@ class Bounded:
 
 @dataclass(frozen=True, eq=False)
 class Feasible:
-    """The probability that an evaluation succeeds and all constraints hold, (B, dim) -> (B,)."""
+    """The probability that an evaluation succeeds and all constraints hold, (B, dim) -> (B,).
+
+    Of the constraints that have been measured; ``complete`` if that is all of them.
+    """
 
     constraints: tuple[Bounded, ...]
     success: Chance | None = None
+    complete: bool = True
 
     def __call__(self, U: Array) -> Array:
         p = self.probability(U)

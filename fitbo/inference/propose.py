@@ -27,7 +27,7 @@ from fitbo.inference.fit import M, Model
 from fitbo.inference.minimum import draw_minima
 from fitbo.inference.region import Region
 from fitbo.inference.settings import Settings
-from fitbo.mixture import Array
+from fitbo.mixture import Array, quantile
 from fitbo.search.mixed import Maximum
 from fitbo.space import Differentiable, Space
 from fitbo.surrogate import Parabola
@@ -105,7 +105,8 @@ def by_knowledge(fit: Model, settings: Settings, space: Space) -> bool:
     exact = fit.has_paths and fit.surrogate.floor is not None
     if not (settings.weighs_knowledge and reals and exact):
         return False
-    return bool(np.quantile(fit.surrogate.noise_variance, DOUBT) > SILENT**2)
+    surrogate = fit.surrogate
+    return bool(quantile(surrogate.noise_variance, DOUBT, surrogate.weights) > SILENT**2)
 
 
 def shown(fit: Model, settings: Settings, rng: np.random.Generator, space: Space) -> Differentiable:
@@ -140,10 +141,12 @@ def informed(
     """What an acquisition function is made of: model, settings, surrogate and draws of f*, if any.
 
     Those about the minimum are by a part of the samples. Without paths, which GPy's surrogate does
-    not have, some have another in their place, as has the first rung, which needs none.
+    not have, some have another in their place, as has the first rung, which needs none, and is all
+    that there is of the ladder where f is taken for a Gaussian.
     """
     name = settings.acquisition
-    if not fit.has_paths or (name == "remaining" and settings.rung == 1):
+    first_rung = settings.rung == 1 or fit.surrogate.floor is None  # of a Gaussian f
+    if not fit.has_paths or (name == "remaining" and first_rung):
         settings = replace(settings, acquisition=WITHOUT_PATHS.get(name, name))
     if not needs(settings.acquisition, "minimum"):
         return fit, settings, fit.surrogate, None
@@ -188,6 +191,7 @@ def worth(
         moments=settings.rung,
         minimum=minima,
         noise=np.repeat(surrogate.noise_variance, surrogate.etas),
+        weights=surrogate.sample_weights,
         rng=rng,
         **facts,
     )
@@ -203,5 +207,7 @@ def indistinct(fit: Model, settings: Settings) -> float:
     learnt about the minimum. So every sample is given the same noise, their mean, and details finer
     than ``resolution`` times the typical gap y_min - eta are blurred.
     """
-    gap = float(np.median(fit.lowest - fit.surrogate.eta))
-    return float(fit.surrogate.noise_variance.mean()) + (settings.resolution * gap) ** 2
+    surrogate = fit.surrogate
+    gap = float(quantile(fit.lowest - surrogate.eta, 0.5, surrogate.sample_weights))
+    noise = float(np.average(surrogate.noise_variance, weights=surrogate.weights))
+    return noise + (settings.resolution * gap) ** 2

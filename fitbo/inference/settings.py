@@ -121,6 +121,10 @@ class Settings:
         one_of("design", self.design, DESIGNS)
         one_of("surrogate", self.surrogate, SURROGATES)
         one_of("rule", self.rule, RULES)
+        if self.acquisition == "mes-marginal" and self.rule != "moment_matched":
+            raise ValueError(
+                f"rule must be 'moment_matched' for acquisition 'mes-marginal', got {self.rule!r}"
+            )
         backend(self.entropy)
         kernel_of(self.surrogate, self.kernel_name)
         if self.n_initial is not None:

@@ -56,6 +56,7 @@ def expected_improvement(
     mixture = fit.surrogate.predict(x[None])
     of_each = mixture.means[0], mixture.variances[0], best, fit.surrogate.floor
     gains = np.exp(log_improvement(*of_each)[0])
-    gain = np.minimum(gains, np.maximum(best - fit.surrogate.eta, 0.0)).mean()
+    gains = np.minimum(gains, np.maximum(best - fit.surrogate.eta, 0.0))
+    gain = float(np.average(gains, weights=fit.surrogate.sample_weights))
     chance = 1.0 if success is None else float(success(x[None])[0])
     return float(fit.scale.scale * chance * gain)

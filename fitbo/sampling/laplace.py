@@ -93,10 +93,11 @@ def laplace_ensemble(
     P = modes.shape[1]
     which = rng.choice(len(modes), walkers, p=np.exp(log_weights))
     wide = np.sqrt(FREEDOM / rng.chisquare(FREEDOM, walkers))[:, None]
-    normal = rng.standard_normal((walkers, P))
-    x = modes[which] + wide * np.einsum("wij,wj->wi", roots[which], normal)
-    z = np.linalg.solve(roots[:, None], (x - modes[:, None])[..., None])[..., 0]
-    q = np.vecdot(z, z)
+    x = wide * rng.standard_normal((walkers, P))
+    for k, (mode, root) in enumerate(zip(modes, roots, strict=True)):
+        x[which == k] = mode + x[which == k] @ root.T
+    z = np.linalg.solve(roots, (x - modes[:, None]).swapaxes(1, 2))
+    q = np.square(z).sum(1)
     log_t = (
         gammaln(0.5 * (FREEDOM + P))
         - gammaln(0.5 * FREEDOM)

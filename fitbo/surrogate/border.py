@@ -11,10 +11,11 @@ old g do not change, and the likelihood of theta gains the density of the new va
 
     log p(y_new | y, theta) = -z^2/2 - log r - log g_new + const,   z = (g_new - a.L^-1 g)/r,
 
-by which its weight is multiplied: -inf where a new value lies below theta's eta. The prior is
-stated for the gap y_min - eta, so a new minimum changes it too: log p(log gap) - log gap is the
-density of eta. Data are added one by one, and nothing is rounded twice, so that the result is the
-same to the last bit however they came.
+by which its weight is multiplied: -inf where a new value lies below theta's eta. Of equal lowest
+values, the Jacobian's -log g_new counts one (``warp``), so that it is taken of all data anew. The
+prior is stated for the gap y_min - eta, so a new minimum changes it too: log p(log gap) - log gap
+is the density of eta. Data are added one by one, and nothing is rounded twice, so that the result
+is the same to the last bit however they came.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from fitbo.surrogate.batched import DataCovariance, Surrogate
 from fitbo.surrogate.differences import squared_differences
 from fitbo.surrogate.etas import gap_quantiles, weights_of
 from fitbo.surrogate.hyperparameters import GAP
-from fitbo.surrogate.warp import MEAN_VARIANCE, NUGGET, noise_in_g
+from fitbo.surrogate.warp import MEAN_VARIANCE, NUGGET, log_jacobian, noise_in_g, warp
 
 LEAST = 1e-12  # share of its variance that a datum keeps, however near it is to another
 
@@ -41,7 +42,8 @@ def extended(surrogate: Surrogate, X: Array, y: Array, stated: Array | None = No
     n, theta, kernel = len(y) - len(X), surrogate.theta, surrogate.covariance.kernel
     own_eta, log_weights = surrogate.own_eta, surrogate.log_weights
     if own_eta is None or log_weights is None:
-        own_eta, log_weights = y[:n].min() - theta.gap, -_prior_of_eta(theta.gap)
+        own_eta, before = y[:n].min() - theta.gap, y[:n] - y[:n].min()
+        log_weights = -_prior_of_eta(theta.gap) - log_jacobian(warp(before, theta.gap), before)
     excess, lowest = y - y.min(), y.min()
     gap = lowest - own_eta
     alive = gap > 0
@@ -63,8 +65,9 @@ def extended(surrogate: Surrogate, X: Array, y: Array, stated: Array | None = No
         factor[:, m, :m] = -(a[:, None, :] @ inverse)[:, 0] / r[:, None]
         factor[:, m, m] = 1 / r
         z = np.vecdot(factor[:, m, : m + 1], g[:, : m + 1])
-        log_weights = log_weights - 0.5 * z * z - np.log(r) - np.log(g[:, m])
+        log_weights = log_weights - 0.5 * z * z - np.log(r)
     gaps = gap_quantiles(factor, excess, gap, surrogate.etas)
+    log_p = log_weights + log_jacobian(g, excess) + _prior_of_eta(gap)
     return replace(
         surrogate,
         covariance=DataCovariance(points, kernel),
@@ -74,7 +77,7 @@ def extended(surrogate: Surrogate, X: Array, y: Array, stated: Array | None = No
         alpha=weights_of(factor, excess, gaps),
         noise=noise,
         stated=stated,
-        weights=_normalised(np.where(alive, log_weights + _prior_of_eta(gap), -np.inf)),
+        weights=_normalised(np.where(alive, log_p, -np.inf)),
         own_eta=own_eta,
         log_weights=log_weights,
     )

@@ -85,7 +85,7 @@ class Parabola(ABC):
     stated: Array | None = field(default=None, repr=False)  # variances of the values' own, (n,)
     weights: Array | None = None  # of the thetas, (T,); None: equal
     own_eta: Array | None = None  # of each theta when it was drawn, and its log-weight since,
-    log_weights: Array | None = None  # the prior of eta apart: for ``border``
+    log_weights: Array | None = None  # its prior and the Jacobian apart
 
     def __post_init__(self) -> None:
         one_of("rule", self.rule, get_args(Rule))

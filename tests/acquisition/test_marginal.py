@@ -117,3 +117,13 @@ def test_one_draw_for_each_sample_will_do_and_weights_of_none_are_no_trouble() -
     assert all(np.isfinite(a).all() for a in MarginalGain(draws(), ETA).value_and_grad(alone))
     with pytest.raises(ValueError, match="floor must be finite"):
         MarginalGain(draws(), None)
+
+
+def test_the_prior_of_theta_is_the_weights_of_the_samples() -> None:
+    """The law of f* is that of the weighted draws, so that theta is what it was before."""
+    rng = np.random.default_rng(0)
+    eta, where = np.full(20, -3.0), np.repeat([-1.0, -2.0], 10)
+    F = where + 0.05 * rng.standard_normal((4, 20))
+    w = np.repeat([0.099, 0.001], 10)
+    gain = MarginalGain(F, eta, entropy=QUAD, weights=w)
+    assert abs(gain.posterior(w).mean(-2)[:10].sum() - 0.99) < 0.03

@@ -180,3 +180,13 @@ def test_a_few_minima_that_are_alike_leave_a_finite_gain(moments: int) -> None:
     weighted = Mixture(p.means, p.variances, np.array([1.0, 0.0, 0.0, 0.0]))
     gains = RemainingRegret(BEST, ETA, MINIMUM, moments).value_and_grad(weighted)
     assert all(np.isfinite(g).all() for g in gains)
+
+
+@pytest.mark.parametrize("moments", [2, 10])
+def test_the_slopes_hold_where_a_component_is_sure_of_an_improvement(moments: int) -> None:
+    """m + 8 s < c: a narrow density far from either end of the interval."""
+    m = np.array([[1.2, 1.3, 1.7, 1.5], [1.3, 1.1, 1.6, 1.4]])
+    v = np.array([[1e-4, 2e-3, 1e-3, 1e-5], [1e-3, 1e-4, 1e-4, 3e-3]])
+    mixture = parabolas(m, v)
+    assert (0.5 * (m + 8 * np.sqrt(v)) ** 2 < BEST - ETA)[:, 0].all()
+    assert_slopes(RemainingRegret(BEST, ETA, MINIMUM, moments), mixture, 1e-8, 1e-4, 1e-5)

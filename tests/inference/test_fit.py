@@ -134,3 +134,30 @@ def test_random_search_fits_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         (x,) = study.ask()
         study.tell(x, float(x.sum()))
     assert len({tuple(x) for x in study.X.tolist()}) == 6
+
+
+def test_marks_are_what_they_were_when_they_came_however_a_study_is_rebuilt() -> None:
+    """A higher value moves what 1e250 is taken for; a value that is in a fit stays."""
+    settings = Settings(n_initial=4, n_samples=24, deterministic=True)
+    X = np.random.default_rng(3).random((30, 2))
+    study = Study(Space([(0, 1)] * 2), settings)
+    values = [1e250 if i % 7 == 3 else float(i + 1) for i in range(len(X))]
+    grown = 0
+    for i, (x, y) in enumerate(zip(X, values, strict=True)):
+        study.tell(x, y)
+        fitted = study.fit()
+        if i < 8 or fitted.moved == fitted.n:
+            continue
+        grown += 1
+        other = Study(Space([(0, 1)] * 2), settings, ensemble=study.ensemble)
+        for each, value in zip(X[: i + 1], values, strict=False):
+            other.tell(each, value)
+        np.testing.assert_array_equal(other.fit().y, fitted.y)
+        np.testing.assert_array_equal(other.fit().surrogate.alpha, fitted.surrogate.alpha)
+    assert grown > 3
+
+
+def test_a_long_burn_in_is_as_long_as_it_must_be_with_many_values() -> None:
+    X, y = data(300)
+    found = fit(X, y, replace(SETTINGS, min_burn_in=20, max_burn_in=30), None, rng(300))
+    assert found.samples.diagnostics.burn_in >= 20

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fitbo import Integer, Real, Settings, Study
+from fitbo.inference.fit import believing
 from fitbo.inference.ledger import averaged
 from fitbo.inference.propose import by_knowledge
 
@@ -185,3 +186,33 @@ def test_what_remains_counts_from_what_would_be_recommended() -> None:
     lowest = ours.fit().surrogate.predict(np.array(ours._cube)).mean.min() * ours.fit().scale.scale
     recommended = ours.recommend().mean - ours.fit().scale.location
     assert ours.remaining() < 0.5 * (lowest - recommended)
+
+
+def test_pending_points_are_believed_with_the_noise_that_the_others_state() -> None:
+    def certain(**how: float) -> float:
+        ours = study(noise_std=how.get("noise_std"))
+        rng = np.random.default_rng(2)
+        for x in rng.random((12, 2)):
+            value = float(x.sum() + 0.3 * rng.standard_normal())
+            ours.tell(x, value, **({} if how else {"std": 0.3}))
+        at = np.array([[0.31, 0.47]])
+        return float(believing(ours.fit(), at, ours.acting).surrogate.predict(at).variance[0])
+
+    assert 0.5 < certain() / certain(noise_std=0.3) < 2
+
+
+def test_noise_beside_what_values_state_is_what_is_left() -> None:
+    ours = Study([(0, 1)] * 2, Settings(n_samples=20, max_burn_in=20, deterministic=False))
+    rng = np.random.default_rng(0)
+    for x in rng.random((24, 2)):
+        ours.tell(x, float(10 * ((x - 0.3) ** 2).sum() + 0.3 * rng.standard_normal()), std=0.3)
+    assert ours.noise_level() < 0.2
+
+
+def test_values_too_large_to_average_are_refused() -> None:
+    ours = Study([(0, 1)], Settings(n_samples=20))
+    with pytest.raises(ValueError, match="several y must be at most 1e"):
+        ours.tell([0.5], [1e308, 1.1e308])
+    with pytest.raises(ValueError, match="std must be at most 1e"):
+        ours.tell([0.5], 1.0, std=1e200)
+    assert not len(ours.y)

@@ -296,3 +296,12 @@ def test_a_nan_is_told_and_does_not_count_as_feasible() -> None:
     study.tell([1.0, 0.5], 1.5, constraints={"r": 1.1})
     assert study.best_observed[1] == 1.5
     assert study.y.tolist() == [-9.0, 1.5]
+
+
+def test_a_constraint_never_measured_leaves_the_probability_unsaid() -> None:
+    study = Study([(0, 1)] * 2, EXACT, outcome_constraints=["t <= 0", "u <= 0"])
+    for x in np.random.default_rng(2).random((8, 2)):
+        study.tell(x, float(x.sum()), constraints={"t": -1.0, "u": np.nan})
+    assert study.recommend().feasible is None
+    study.tell([0.9, 0.9], 1.8, constraints={"t": -1.0, "u": -1.0})
+    assert study.recommend().feasible is not None

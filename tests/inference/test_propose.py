@@ -146,3 +146,13 @@ def test_without_paths_max_value_entropy_search_is_about_eta() -> None:
             study.tell([x], (x - 0.3) ** 2)
         chosen.append(study.ask()[0])
     assert_array_equal(chosen[0], chosen[1])
+
+
+def test_of_a_gaussian_f_the_first_rung_is_all_there_is_of_the_ladder() -> None:
+    study = Study([(0, 1)] * 2, Settings(n_samples=20, rule="linearised", deterministic=True))
+    for _ in range(7):
+        x = study.ask()[0]
+        study.tell(x, float(((x - 0.3) ** 2).sum()))
+    assert len(np.unique(study.X, axis=0)) == 7
+    with pytest.raises(ValueError, match="rule must be 'moment_matched'"):
+        Settings(acquisition="mes-marginal", rule="linearised")

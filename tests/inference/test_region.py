@@ -94,6 +94,15 @@ def test_the_size_doubles_with_success_and_shrinks_without() -> None:
     assert size(*np.full(9, 9.0), 3.0) < R.FIRST
 
 
+def test_a_step_far_beyond_the_region_was_not_one_in_it() -> None:
+    y = np.array([5.0, 4.0, *np.full(41, 9.0)])
+    near, far = np.full((len(y), 2), 0.5), np.full((len(y), 2), 0.5)
+    far[-20:] = 0.95
+    shrunk, kept = (R.radius(X, y, 2, lambda i: True) for X in (near, far))
+    assert kept == pytest.approx(R.FIRST * R.SHRINK**21)
+    assert shrunk == R.LEAST < kept < 0.45 / R.ELONGATED
+
+
 def test_the_curvature_is_that_of_a_quadratic() -> None:
     rng = np.random.default_rng(3)
     V = rng.uniform(-1, 1, (25, D))

@@ -12,9 +12,11 @@ from fitbo.surrogate.border import extended
 N, K, D = 30, 3, 4
 
 
-def data(lowest_is_new: bool) -> tuple[np.ndarray, np.ndarray]:
+def data(lowest_is_new: bool, equals: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """With so many values, of the old and of the new ones, equal to the lowest old one."""
     rng = np.random.default_rng(3)
     X, y = rng.random((N + K, D)), rng.standard_normal(N + K)
+    y[np.argsort(y[:N])[: equals + 1]] = y[N : N + equals] = y[:N].min()
     if lowest_is_new:
         y[N + 1] = y[:N].min() - 0.02
     return X, y
@@ -54,11 +56,12 @@ def test_predictions_are_those_of_conditioning_on_all(kernel: str, lowest_is_new
 
 @pytest.mark.parametrize("kernel", ["additive", "matern52"])
 @pytest.mark.parametrize("lowest_is_new", [False, True])
+@pytest.mark.parametrize("equals", [0, 1, 3])
 def test_the_weights_are_ratios_of_posteriors_of_theta_and_eta(
-    kernel: str, lowest_is_new: bool
+    kernel: str, lowest_is_new: bool, equals: int
 ) -> None:
     """In log gap the density of eta has the factor gap, which changes with the minimum."""
-    X, y = data(lowest_is_new)
+    X, y = data(lowest_is_new, equals)
     log_theta = samples(X, y, kernel)
     bordered = extended(condition(X[:N], y[:N], log_theta, kernel=kernel), X[N:], y)
     gained = np.log(bordered.weights)
