@@ -33,7 +33,7 @@ from fitbo.inference.region import Region, radius
 from fitbo.inference.settings import AUTO, Settings
 from fitbo.inference.threads import one_thread
 from fitbo.mixture import Array
-from fitbo.search.candidates import SAME, exhausted, nothing_left, untaken
+from fitbo.search.candidates import SAME, Allowed, exhausted, nothing_left, untaken
 from fitbo.search.mixed import first_points
 from fitbo.space import Exhausted
 
@@ -163,7 +163,9 @@ class Study(Belief):
                 return x
         if self.constraints and needs(settings.acquisition, "minimum"):
             settings = replace(settings, acquisition="logei")  # a path's minimum may be infeasible
-        return self._search(self._judged(self.fit()), None, settings, pending, avoid)
+        turn = self._has_regions and not self._is_local(n)
+        beyond = self._local()[1].beyond if turn else None
+        return self._search(self._judged(self.fit()), None, settings, pending, avoid, beyond)
 
     def _closed(self) -> Array:
         """Points that are not asked for: those taken, or of these the pending and failed ones.
@@ -179,16 +181,21 @@ class Study(Belief):
         return taken
 
     def _search(
-        self, model: Model, region: Region | None, settings: Settings, pending: Array, avoid: Array
+        self,
+        model: Model,
+        region: Region | None,
+        settings: Settings,
+        pending: Array,
+        avoid: Array,
+        allowed: Allowed | None = None,
     ) -> Array:
-        """Where the acquisition function of a model is largest, in its region or everywhere."""
+        """Where the acquisition function is largest, in the model's region or where it may be."""
         started = time.perf_counter()
         if region is not None:
             pending = region.frame.inward(pending)
         believed = believing(model, pending, settings)
-        found, entropy_seconds = propose(
-            believed, settings, avoid, self.search_rng(), self.space, self.success(), region
-        )
+        about = self.space, self.success(), region, allowed
+        found, entropy_seconds = propose(believed, settings, avoid, self.search_rng(), *about)
         self.seconds |= {"search": time.perf_counter() - started, "entropy": entropy_seconds}
         return found.x
 

@@ -550,6 +550,32 @@ def test_without_noise_two_of_three_evaluations_are_local_and_the_best_is_recomm
     assert low - 1e-3 < 0.0 < high + 1e-3
 
 
+def test_a_step_of_the_whole_cubes_turn_leaves_the_region_alone() -> None:
+    """Where the minimum is known to eight digits one would be spent on the ninth otherwise."""
+    study = Study(Space([(0, 1)] * 2), Settings(n_initial=4, deterministic=True, **SMALL))
+    turns = 0
+    for i in range(19):
+        x = study.ask()[0]
+        if i >= 4 and not study._is_local(i):
+            turns += 1
+            assert study._local()[1].beyond(x[None])[0]
+        study.tell(x, bowl(x))
+    assert turns == 5
+    assert study.best_observed[1] < 1e-6
+
+
+def test_where_a_region_is_all_of_the_cube_a_step_is_found_none_the_less() -> None:
+    study = Study(Space([(0, 1)]), Settings(n_initial=2, deterministic=True, **SMALL))
+    for x in (0.2, 0.5):
+        study.tell([x], (x - 0.45) ** 2)
+    model, region = study._local()
+    everywhere = replace(region, half=np.full(1, 1e3))
+    study._nearby = 2, model, everywhere
+    assert not everywhere.beyond(np.linspace(0, 1, 9)[:, None]).any()
+    assert not study._is_local(2)
+    assert 0 <= study.ask()[0, 0] <= 1
+
+
 def test_a_rebuilt_study_has_the_same_region() -> None:
     settings = Settings(n_initial=4, deterministic=True, **SMALL)
     study = run(Study(Space([(0, 1)] * 2), settings), 9)

@@ -28,6 +28,7 @@ from fitbo.inference.minimum import draw_minima
 from fitbo.inference.region import Region
 from fitbo.inference.settings import Settings
 from fitbo.mixture import Array, quantile
+from fitbo.search.candidates import Allowed
 from fitbo.search.mixed import Maximum
 from fitbo.space import Differentiable, Space
 from fitbo.surrogate import Parabola
@@ -54,11 +55,13 @@ def propose(
     space: Space,
     success: Chance | None = None,
     region: Region | None = None,
+    allowed: Allowed | None = None,
 ) -> tuple[Maximum, float]:
     """The point of largest acquisition value, none of ``avoid``, and the seconds spent in it.
 
     ``success`` is the probability that an evaluation does not fail, if some have failed, and that
     the outcome constraints hold; while no point is known where they do, it alone decides.
+    ``allowed`` is where the point may be, if anything there is left.
     """
     if fit.feasible is not None and not fit.feasible.any():
         return most_feasible(fit, success, space, rng, avoid=avoid, tolerance=ACCURACY), 0.0
@@ -91,6 +94,7 @@ def propose(
         avoid=avoid,
         tolerance=ACCURACY,
         region=region,
+        allowed=allowed,
     )
     return found, clock.seconds
 

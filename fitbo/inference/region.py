@@ -9,7 +9,10 @@ function whose values span decades: it pays to look next to the incumbent too [1
 region alternate with steps in the whole cube; a step that finds a lower value doubles the region,
 one that does not shrinks it. Its size is a function of the values told alone, in their order, so
 nothing has to be stored. Where next to nothing is left to be gained in the region (``DONE``), the
-step is one in the whole cube instead: to polish one basin further finds no other.
+step is one in the whole cube instead: to polish one basin further finds no other. The steps whose
+turn is the cube's leave the region alone (``Region.beyond``): most of them would otherwise be one
+more step next to the incumbent, until it is polished, and a better basin be found when little is
+left of the budget.
 
 The axes of the region are those of the function nearby (``local``), its sides proportional to the
 lengthscales along them: a long valley gets a long region, whichever way it runs.
@@ -34,6 +37,7 @@ LEAST, MOST = 1e-6, 0.5
 GROWTH, SHRINK = 2.0, 0.7
 DECREASE = 1e-4  # of the median's height above the best value: less is no success
 DONE = 1e-5  # of that height: an expected improvement below it is sought elsewhere
+CLOSE = 0.04  # size of what the other steps leave alone, at the least
 ELONGATED = 100.0  # ratio of a side to their geometric mean, at the most
 
 
@@ -98,6 +102,12 @@ class Region:
         """W of those points of the cube that lie in the region, (k, d)."""
         W = 0.5 + 0.5 * self.frame.inward(U) / self.half
         return W[((W >= 0) & (W <= 1)).all(1)]
+
+    def beyond(self, U: Array) -> np.ndarray:
+        """Which of U (n, d) lie outside of the region, or of one of ``CLOSE`` about it, (n,)."""
+        size = np.exp(np.log(self.half * np.linalg.norm(self.frame.inverse, axis=0)).mean())
+        half = self.half * max(1.0, CLOSE / size)
+        return np.asarray((abs(self.frame.inward(U)) > half).any(1))
 
     def outward(self, W: Array) -> Array:
         """Points of the cube, those outside moved to its faces."""

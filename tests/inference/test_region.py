@@ -73,6 +73,17 @@ def test_points_of_the_region_are_known_to_it() -> None:
     assert ((region.outward(W) >= 0) & (region.outward(W) <= 1)).all()
 
 
+@pytest.mark.parametrize(("size", "left_alone"), [(0.2, 0.2), (1e-3, R.CLOSE)])
+def test_beyond_a_region_is_what_a_grown_one_leaves_out(size: float, left_alone: float) -> None:
+    frame, _ = turned()
+    lengthscales = np.array([0.3, 1.0, 2.0])
+    region, grown = (R.region_of(frame, lengthscales, each) for each in (size, left_alone))
+    W = np.random.default_rng(3).uniform(-0.5, 1.5, (400, D))
+    inside = ((W > 0) & (W < 1)).all(1)
+    assert 10 < inside.sum() < 100
+    assert (region.beyond(grown._free(W)) == ~inside).all()
+
+
 def test_the_size_doubles_with_success_and_shrinks_without() -> None:
     def size(*more: float, at: float = 0.5) -> float:
         """Of four values of a design and more, of which every second one is local."""
