@@ -2,7 +2,7 @@
 
     m, v, w  (..., M)  means, variances and weights of the predictive mixture; s = sqrt(v)
     alpha    (...,)    the value of each candidate
-    best     float     the value to improve upon, y*: the objective is minimised
+    best     float     the value to improve upon, y*: the objective is minimised; or (M,)
     eta      (M,)      each hyperparameter sample's own global minimum
     floor    (M,)      eta again, if the components are parabolas; or None
     gamma    (..., M)  (m - eta)/s, the standardised height above the minimum
@@ -62,7 +62,7 @@ class _Improvement(Acquisition):
     without, Gaussians. See ``fitbo.acquisition.improvement``.
     """
 
-    best: float
+    best: float | Array
     floor: Array | None = None
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
     mean   (..., M)  E f of each component
     var    (..., M)  its variance, B below
-    best   float     the value to improve upon
+    best   float     the value to improve upon, or (M,), of each component its own
     floor  (..., M)  eta, the lower bound of f = eta + g^2/2
     m, v   (..., M)  g ~ N(m, v), s = sqrt(v)
     c      (..., M)  sqrt(2 (best - eta)): f improves where |g| < c
@@ -46,7 +46,9 @@ LEAST_SQUARE = 1e-6  # of m^2 against a: the derivatives are divided by m
 LEAST_GAP = 1e-12  # of best - eta: a sample's minimum may lie above the value to improve upon
 
 
-def log_improvement(mean: Array, var: Array, best: float, floor: Array | None = None) -> Gradient:
+def log_improvement(
+    mean: Array, var: Array, best: float | Array, floor: Array | None = None
+) -> Gradient:
     """log E max(best - f, 0), and its derivatives in ``mean`` and ``var``, (..., M) each."""
     if floor is None:
         s = np.sqrt(var)
@@ -68,7 +70,9 @@ def log_average(weights: Array, log_values: Array) -> tuple[Array, Array]:
     return share / total, (top + np.log(total))[..., 0]
 
 
-def probability(mean: Array, var: Array, best: float, floor: Array | None = None) -> Gradient:
+def probability(
+    mean: Array, var: Array, best: float | Array, floor: Array | None = None
+) -> Gradient:
     """P(f < best), and its derivatives in ``mean`` and ``var``, (..., M) each."""
     if floor is None:
         s = np.sqrt(var)

@@ -1,6 +1,6 @@
 """The entropy of the regret that remains: a ladder whose first rung is expected improvement.
 
-    best      float     the lowest value known
+    best      float     the lowest value known, or (M,), of each sample its own
     f*        (M,)      each sample's minimum, of a draw of the whole process
     m, v      (..., M)  g ~ N(m, v) at the candidate, f = eta + g^2/2; s = sqrt(v)
     c, c*     (..., M)  sqrt(2 (best - eta)) and sqrt(2 (f* - eta)): f improves where |g| < c
@@ -113,7 +113,7 @@ class RemainingRegret(Acquisition):
     polynomials (see this module).
     """
 
-    best: float
+    best: float | Array
     floor: Array
     minimum: Array
     moments: int = 2
@@ -139,7 +139,8 @@ class RemainingRegret(Acquisition):
         """Every draw of a sample's f* as a sample of its own."""
         P, M = self.minimum.shape
         parts = (np.tile(a, P) for a in (mixture.means, mixture.variances, mixture.weights / P))
-        each = replace(self, floor=np.tile(self.floor, P), minimum=self.minimum.ravel())
+        best = np.tile(np.broadcast_to(self.best, M), P)
+        each = replace(self, best=best, floor=np.tile(self.floor, P), minimum=self.minimum.ravel())
         value, *slopes = each.value_and_grad(Mixture(*parts))
         by_mean, by_variance = (a.reshape(*a.shape[:-1], P, M).sum(-2) for a in slopes)
         return value, by_mean, by_variance

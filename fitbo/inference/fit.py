@@ -38,7 +38,7 @@ from fitbo.sampling.laplace import climb, laplace_ensemble
 from fitbo.sampling.walkers import resample
 from fitbo.surrogate import Parabola, Standardiser, named_surrogate
 from fitbo.surrogate.batched import LogPosterior, Surrogate
-from fitbo.surrogate.border import extended
+from fitbo.surrogate.border import expecting, extended
 from fitbo.surrogate.kernel import named_kernel
 
 WALKERS = 60  # at least, and three for each parameter
@@ -343,22 +343,25 @@ def surrogate_of(
 
 
 def believing(fit: M, pending: Array, settings: Settings) -> M:
-    """The model as if the value of every pending point (k, d) were its predicted mean.
+    """The model as if every pending point (k, d) had the value that each sample expects there.
 
-    Not below the lowest value seen: an assumed record would move every sample's minimum. Where
-    values state their noise, a pending one will state the known level, or what the others do.
+    GPy's surrogate, whose factors cannot be bordered, has the mean of all samples in its place, not
+    below the lowest value seen: a record would move every sample's eta. Where values state their
+    noise, a pending one will state the known level, or what the others do.
     """
     if not len(pending):
         return fit
-    believed = np.maximum(fit.surrogate.predict(pending).mean, fit.lowest)
-    z = np.concatenate([fit.scale(fit.y[fit.active]), believed])
-    own = fit.surrogate.stated
+    own, level = fit.surrogate.stated, None
     if own is not None:
         known = settings.noise_std
-        level = np.median(own) if known is None else np.square(known / fit.scale.scale)
-        own = np.concatenate([own, np.full(len(pending), level)])
-    if isinstance(fit, Fit) and not isinstance(fit.surrogate, Surrogate):
-        X = np.concatenate([fit.X[fit.active], pending])
-        return replace(fit, surrogate=surrogate_of(X, z, fit.samples.log_theta, settings, own))
-    grown = extended(fit.surrogate, pending, z, own)  # type: ignore[arg-type]
-    return replace(fit, surrogate=replace(grown, weights=fit.surrogate.weights))
+        each = np.median(own) if known is None else np.square(known / fit.scale.scale)
+        level = np.full(len(pending), each)
+    if isinstance(fit.surrogate, Surrogate):
+        return replace(fit, surrogate=expecting(fit.surrogate, pending, level))
+    assert isinstance(fit, Fit)  # noqa: S101 (a region's model is never GPy's)
+    believed = np.maximum(fit.surrogate.predict(pending).mean, fit.lowest)
+    X, z = fit.X[fit.active], fit.scale(fit.y[fit.active])
+    X, z = np.concatenate([X, pending]), np.concatenate([z, believed])
+    stated = None if own is None or level is None else np.concatenate([own, level])
+    surrogate = surrogate_of(X, z, fit.samples.log_theta, settings, stated)
+    return replace(fit, surrogate=surrogate)

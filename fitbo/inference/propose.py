@@ -188,7 +188,7 @@ def worth(
         settings.acquisition,
         entropy=settings.entropy,
         per_theta=surrogate.etas,
-        best=fit.best,
+        best=surrogate.target(fit.best),
         eta=surrogate.eta,
         floor=surrogate.floor,
         beta=settings.beta,

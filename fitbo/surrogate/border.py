@@ -39,7 +39,7 @@ def extended(surrogate: Surrogate, X: Array, y: Array, stated: Array | None = No
 
     y (n + k,): all values, on the scale of the first n, and so the variances that they state.
     """
-    n, theta, kernel = len(y) - len(X), surrogate.theta, surrogate.covariance.kernel
+    n, theta = len(y) - len(X), surrogate.theta
     own_eta, log_weights = surrogate.own_eta, surrogate.log_weights
     if own_eta is None or log_weights is None:
         own_eta, before = y[:n].min() - theta.gap, y[:n] - y[:n].min()
@@ -51,26 +51,15 @@ def extended(surrogate: Surrogate, X: Array, y: Array, stated: Array | None = No
     # Of each theta's own eta, and not by way of the gap, which another minimum would round anew.
     g = np.sqrt(2 * np.maximum(y - own_eta[:, None], np.finfo(np.float64).tiny))
     noise = noise_in_g(theta.noise_variance, g, stated)
-    points = np.concatenate([surrogate.X_data, X])
-    factor = np.zeros((len(gap), len(y), len(y)))
-    factor[:, :n, :n] = surrogate.inverse_factor
-    s2 = theta.signal_variance
+    covariance, factor, r = _bordered(surrogate, X, noise[:, n:])
     for m in range(n, len(y)):
-        c = kernel.correlation(theta, squared_differences(points[m : m + 1], points[:m]))
-        c = s2[:, None] * c + MEAN_VARIANCE
-        inverse = factor[:, :m, :m]
-        a = np.einsum("tij,tj->ti", inverse, c, optimize=True)
-        own = s2 * (1 + NUGGET) + MEAN_VARIANCE + noise[:, m]
-        r = np.sqrt(np.maximum(own - np.vecdot(a, a), LEAST * own))
-        factor[:, m, :m] = -(a[:, None, :] @ inverse)[:, 0] / r[:, None]
-        factor[:, m, m] = 1 / r
         z = np.vecdot(factor[:, m, : m + 1], g[:, : m + 1])
-        log_weights = log_weights - 0.5 * z * z - np.log(r)
+        log_weights = log_weights - 0.5 * z * z - np.log(r[m - n])
     gaps = gap_quantiles(factor, excess, gap, surrogate.etas)
     log_p = log_weights + log_jacobian(g, excess) + _prior_of_eta(gap)
     return replace(
         surrogate,
-        covariance=DataCovariance(points, kernel),
+        covariance=covariance,
         theta=replace(theta, gap=gap),
         eta=lowest - gaps.ravel(),
         inverse_factor=factor,
@@ -81,6 +70,51 @@ def extended(surrogate: Surrogate, X: Array, y: Array, stated: Array | None = No
         own_eta=own_eta,
         log_weights=log_weights,
     )
+
+
+def expecting(surrogate: Surrogate, X: Array, stated: Array | None = None) -> Surrogate:
+    """The surrogate as if at X (k, d) each sample had seen what it expects: g = m.
+
+    That is no surprise to it: L'^-1 [g, m] = [L^-1 g, 0], so alpha' = [alpha, 0], and its weight
+    and eta stay. Only variances fall, and what there is to improve upon (``expected``).
+
+    stated (k,): the variances that the values will state.
+    """
+    (T, K), k = surrogate.alpha.shape[:2], len(X)
+    m = surrogate._latent(X, gradient=False).m.T.reshape(T, K, k)
+    noise = noise_in_g(surrogate.theta.noise_variance, abs(m).mean(1), stated)
+    covariance, factor, _ = _bordered(surrogate, X, noise)
+    if surrogate.stated is not None and stated is not None:
+        stated = np.concatenate([surrogate.stated, stated])
+    return replace(
+        surrogate,
+        covariance=covariance,
+        inverse_factor=factor,
+        alpha=np.concatenate([surrogate.alpha, np.zeros((T, K, k))], axis=2),
+        noise=np.concatenate([surrogate.noise, noise], axis=1),
+        stated=stated,
+        expected=surrogate.eta.reshape(T, K) + 0.5 * np.square(m).min(2),
+    )
+
+
+def _bordered(surrogate: Surrogate, X: Array, noise: Array) -> tuple[DataCovariance, Array, Array]:
+    """Covariances and L^-1 with X (k, d) too, of this noise in g (T, k), and r (k, T) of each."""
+    kernel, theta = surrogate.covariance.kernel, surrogate.theta
+    s2 = theta.signal_variance
+    n, points = len(surrogate.X_data), np.concatenate([surrogate.X_data, X])
+    factor = np.zeros((len(s2), len(points), len(points)))
+    factor[:, :n, :n] = surrogate.inverse_factor
+    deviations = np.empty((len(X), len(s2)))
+    for m in range(n, len(points)):
+        c = kernel.correlation(theta, squared_differences(points[m : m + 1], points[:m]))
+        c = s2[:, None] * c + MEAN_VARIANCE
+        inverse = factor[:, :m, :m]
+        a = np.einsum("tij,tj->ti", inverse, c, optimize=True)
+        own = s2 * (1 + NUGGET) + MEAN_VARIANCE + noise[:, m - n]
+        r = deviations[m - n] = np.sqrt(np.maximum(own - np.vecdot(a, a), LEAST * own))
+        factor[:, m, :m] = -(a[:, None, :] @ inverse)[:, 0] / r[:, None]
+        factor[:, m, m] = 1 / r
+    return DataCovariance(points, kernel), factor, deviations
 
 
 def _normalised(log_weights: Array) -> Array:

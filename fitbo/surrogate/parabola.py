@@ -86,6 +86,7 @@ class Parabola(ABC):
     weights: Array | None = None  # of the thetas, (T,); None: equal
     own_eta: Array | None = None  # of each theta when it was drawn, and its log-weight since,
     log_weights: Array | None = None  # its prior and the Jacobian apart
+    expected: Array | None = None  # (T, K), the lowest value expected of pending points, if any
 
     def __post_init__(self) -> None:
         one_of("rule", self.rule, get_args(Rule))
@@ -130,6 +131,8 @@ class Parabola(ABC):
         """The surrogate of some of the thetas only, with all their etas."""
         per_theta = ("theta", "jitter", "inverse_factor", "alpha", "noise")
         part = {name: getattr(self, name)[thetas] for name in per_theta}
+        if self.expected is not None:
+            part["expected"] = self.expected[thetas]
         if self.weights is not None:
             chosen = self.weights[thetas]
             part["weights"] = chosen / chosen.sum() if chosen.sum() > 0 else None
@@ -165,6 +168,10 @@ class Parabola(ABC):
     def floor(self) -> Array | None:
         """eta (M,) if ``predict`` has the moments of eta + g^2/2; None if of a Gaussian f."""
         return self.eta if self.rule == "moment_matched" else None
+
+    def target(self, best: float) -> float | Array:
+        """The value to improve upon: ``best``, or a lower one that a sample expects, (M,)."""
+        return best if self.expected is None else np.minimum(best, self.expected.ravel())
 
     @property
     def message(self) -> str:

@@ -226,6 +226,17 @@ def test_log_expected_improvement_is_the_log_of_the_average():
 # ------------------------------------------------------------------------- the others
 
 
+@pytest.mark.parametrize("kind", [ExpectedImprovement, LogExpectedImprovement])
+@pytest.mark.parametrize("parabolic", [True, False])
+def test_every_component_may_have_a_value_of_its_own_to_improve_upon(kind, parabolic):
+    rng = np.random.default_rng(3)
+    means, variances = 1 + rng.random((B, M)), 0.1 + rng.random((B, M))
+    best, floor = 0.5 + 0.4 * rng.random(M), -1 - rng.random(M) if parabolic else None
+    moved = None if floor is None else floor - best
+    own = kind(best, floor)(Mixture(means, variances))
+    np.testing.assert_allclose(own, kind(0.0, moved)(Mixture(means - best, variances)), rtol=1e-9)
+
+
 def test_lower_confidence_bound_counts_disagreement():
     p = mixture()
     sigma = np.sqrt((p.weights * (p.variances + p.means**2)).sum(1) - p.mean**2)

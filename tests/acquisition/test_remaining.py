@@ -164,6 +164,18 @@ def test_several_draws_of_a_minimum_are_as_many_samples(moments: int) -> None:
     assert_slopes(alpha, p, 1e-5, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.parametrize("moments", [1, 2, 10])
+@pytest.mark.parametrize("draws", [1, 3])
+def test_every_sample_may_have_a_value_of_its_own_to_improve_upon(moments: int, draws: int) -> None:
+    """Only what lies below it counts: as if all were moved by it."""
+    targets, p = np.array([-1.0, -1.1, -1.02, -1.0]), parabolas(*candidates())
+    minimum = MINIMUM - 0.1 * np.arange(draws)[:, None] if draws > 1 else MINIMUM
+    alpha = RemainingRegret(targets, ETA, minimum, moments)
+    moved = RemainingRegret(0.0, ETA - targets, minimum - targets, moments)
+    assert_allclose(alpha(p), moved(Mixture(p.means - targets, p.variances)), rtol=1e-8)
+    assert_slopes(alpha, p, 1e-5, rtol=1e-3, atol=1e-5)
+
+
 @pytest.mark.parametrize("moments", [0, 31, 2.5])
 def test_moments_are_a_number_of_them(moments: float) -> None:
     with pytest.raises(ValueError, match="moments must be"):

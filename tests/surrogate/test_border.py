@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fitbo.surrogate import LogPosterior, condition
-from fitbo.surrogate.border import extended
+from fitbo.surrogate.border import expecting, extended
 
 N, K, D = 30, 3, 4
 
@@ -52,6 +52,36 @@ def test_predictions_are_those_of_conditioning_on_all(kernel: str, lowest_is_new
     assert_allclose(a.variances, b.variances, rtol=1e-6)
     assert_allclose(bordered.inverse_factor, whole.inverse_factor, atol=1e-6)
     assert_allclose(bordered.eta, whole.eta)
+
+
+@pytest.mark.parametrize("kernel", ["additive", "matern52"])
+@pytest.mark.parametrize("etas", [1, 3])
+def test_to_see_what_is_expected_is_to_be_conditioned_on_it(kernel: str, etas: int) -> None:
+    """Each sample by itself on values of its own; only what it is sure of changes."""
+    X, y = data(False)
+    log_theta = samples(X, y, kernel)
+    before = condition(X[:N], y[:N], log_theta, kernel=kernel, etas=etas)
+    after = expecting(before, X[N:])
+    new = np.random.default_rng(5).random((20, D))
+    a, b = before._latent(new, False), after._latent(new, False)
+    assert_allclose(b.m, a.m, rtol=1e-12)
+    assert (b.v < a.v).all()
+    assert after.weights is before.weights
+    assert_allclose(after.eta, before.eta)
+    latent = before._latent(X[N:], False)
+    values = before.eta + 0.5 * latent.m**2
+    assert_allclose(after.expected, values.min(0).reshape(-1, etas))
+    assert_allclose(after.target(0.3), np.minimum(0.3, values.min(0)))
+    assert_allclose(after[::2].expected, after.expected[::2])
+    if etas > 1:
+        return
+    predicted = after.predict(new)
+    for j in range(len(log_theta)):
+        all_y = np.concatenate([y[:N], values[:, j]])
+        own = with_eta_kept(log_theta[j : j + 1], all_y)
+        alone = condition(X, all_y, own, kernel=kernel).predict(new)
+        assert_allclose(predicted.means[:, j], alone.means[:, 0], rtol=1e-7)
+        assert_allclose(predicted.variances[:, j], alone.variances[:, 0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("kernel", ["additive", "matern52"])
