@@ -1,8 +1,12 @@
 """HEBO [1] behind a pipe, for an interpreter of its own: it wants a numpy older than fitbo's.
 
-    python -m venv hebo && hebo/bin/python -m pip install HEBO "numpy<1.25" "scipy<1.13"
+    python3.11 -m venv hebo
+    hebo/bin/python -m pip install numpy==1.24.4 scipy==1.12 pandas scikit-learn torch==2.13.0 \\
+        gpytorch==1.13 GPy==1.13.2 pymoo==0.6.0 catboost disjoint-set
+    hebo/bin/python -m pip install --no-deps HEBO
     HEBO_PYTHON=hebo/bin/python python benchmarks/bbob.py run --methods hebo
 
+pip does not come to an end with what HEBO itself asks for; with these versions it runs.
 ``loops.hebo`` starts it. Its first line of output names its versions; then each line of input, the
 values so far and a seed, is answered by a line with the next point:
 
