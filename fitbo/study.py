@@ -25,9 +25,10 @@ from fitbo.checks import finite
 from fitbo.inference.belief import STREAMS, Belief
 from fitbo.inference.best import Recommendation, recommend
 from fitbo.inference.exact import repeated
-from fitbo.inference.fit import Model, believing
+from fitbo.inference.fit import Model
 from fitbo.inference.ledger import LARGEST, OPTIMA, SIGNS, averaged, bounded
 from fitbo.inference.local import neighbourhood, promising
+from fitbo.inference.pending import believing
 from fitbo.inference.propose import propose
 from fitbo.inference.region import Region, radius
 from fitbo.inference.settings import AUTO, Settings
@@ -191,10 +192,14 @@ class Study(Belief):
     ) -> Array:
         """Where the acquisition function is largest, in the model's region or where it may be."""
         started = time.perf_counter()
-        if region is not None:
+        success, likely = self.success(), np.ones(len(pending), dtype=bool)
+        if success is not None and len(pending):
+            likely = success.acceptable(pending)
+        if region is not None:  # whose model says little about what lies beyond it
+            likely &= ~region.beyond(pending)
             pending = region.frame.inward(pending)
-        believed = believing(model, pending, settings)
-        about = self.space, self.success(), region, allowed
+        believed = believing(model, pending, settings, likely)
+        about = self.space, success, region, allowed
         found, entropy_seconds = propose(believed, settings, avoid, self.search_rng(), *about)
         self.seconds |= {"search": time.perf_counter() - started, "entropy": entropy_seconds}
         return found.x

@@ -123,10 +123,20 @@ class RemainingRegret(Acquisition):
         check_moments(self.moments)
         for name in ("floor", "minimum"):
             finite(name, getattr(self, name))
-        eta, gap = self.floor, np.maximum(self.best - self.floor, LEAST)
+        eta = self.floor
         # f* is at least eta, and below the best value by more than rounding.
-        minimum = np.clip(self.minimum, eta, self.best - LEAST * gap)
+        minimum = np.clip(self.minimum, eta, self.best - self._least)
         assign(self, floor=np.asarray(eta), minimum=np.maximum(minimum, eta))
+
+    @property
+    def _least(self) -> Array:
+        """The least regret that remains in each sample, (M,)."""
+        return np.asarray(LEAST * np.maximum(self.best - self.floor, LEAST))
+
+    @property
+    def _remains(self) -> Array:
+        """D, which rounding leaves above zero too where a target is all but eta."""
+        return np.maximum(self.best - self.minimum, self._least)
 
     def value_and_grad(self, mixture: Mixture) -> Gradient:
         if self.minimum.ndim == 2:
@@ -147,7 +157,7 @@ class RemainingRegret(Acquisition):
 
     def _polynomial(self, mixture: Mixture) -> Gradient:
         """The entropy before less the one after, both of Legendre moments on [0, max D]."""
-        w, D = mixture.weights, self.best - self.minimum
+        w, D = mixture.weights, self._remains
         felt = (w > NEGLIGIBLE_WEIGHT).reshape(-1, w.shape[-1]).any(0)
         top = float(D[felt].max()) if felt.any() else 1.0
 
@@ -170,7 +180,7 @@ class RemainingRegret(Acquisition):
 
     def _gamma(self, mixture: Mixture) -> Gradient:
         """The logarithm of the gain by the moments of R and log R."""
-        D = np.broadcast_to(self.best - self.minimum, mixture.means.shape)
+        D = np.broadcast_to(self._remains, mixture.means.shape)
         falls = self._falls(mixture, lambda R, at: np.stack([at - R, np.log(at) - np.log(R)]))
         (r, log_r), (r_m, log_r_m), (r_v, log_r_v) = falls
         w = mixture.weights
@@ -252,7 +262,7 @@ def _law(moments: tuple[float, ...]) -> tuple[float, Array]:
 
 def _missing(lost: Lost, m: Array, v: Array, c: Array, low: Array) -> tuple[Array, Array, Array]:
     """The expected phi(D) - phi(R) and its slopes in m and v, (C,) each -> (k, C) each."""
-    s, D = np.sqrt(v), 0.5 * (c - low) * (c + low)
+    s, D = np.sqrt(v), np.maximum(0.5 * (c - low) * (c + low), LEAST_REGRET)
     # The density's middle, or, beyond it, where the tail that reaches below c is thickest.
     tail = np.minimum(m - CUT * s, c - CUT * CUT * s / np.maximum((m - c) / s, CUT))
     start = np.clip(tail, low, c)

@@ -38,7 +38,7 @@ from fitbo.sampling.laplace import climb, laplace_ensemble
 from fitbo.sampling.walkers import resample
 from fitbo.surrogate import Parabola, Standardiser, named_surrogate
 from fitbo.surrogate.batched import LogPosterior, Surrogate
-from fitbo.surrogate.border import expecting, extended
+from fitbo.surrogate.border import extended
 from fitbo.surrogate.kernel import named_kernel
 
 WALKERS = 60  # at least, and three for each parameter
@@ -340,28 +340,3 @@ def surrogate_of(
     options = {"kernel": settings.kernel_name, "rule": settings.rule, "etas": settings.etas}
     surrogate: Parabola = model.condition(X, z, samples, **options, stated=stated)
     return surrogate
-
-
-def believing(fit: M, pending: Array, settings: Settings) -> M:
-    """The model as if every pending point (k, d) had the value that each sample expects there.
-
-    GPy's surrogate, whose factors cannot be bordered, has the mean of all samples in its place, not
-    below the lowest value seen: a record would move every sample's eta. Where values state their
-    noise, a pending one will state the known level, or what the others do.
-    """
-    if not len(pending):
-        return fit
-    own, level = fit.surrogate.stated, None
-    if own is not None:
-        known = settings.noise_std
-        each = np.median(own) if known is None else np.square(known / fit.scale.scale)
-        level = np.full(len(pending), each)
-    if isinstance(fit.surrogate, Surrogate):
-        return replace(fit, surrogate=expecting(fit.surrogate, pending, level))
-    assert isinstance(fit, Fit)  # noqa: S101 (a region's model is never GPy's)
-    believed = np.maximum(fit.surrogate.predict(pending).mean, fit.lowest)
-    X, z = fit.X[fit.active], fit.scale(fit.y[fit.active])
-    X, z = np.concatenate([X, pending]), np.concatenate([z, believed])
-    stated = None if own is None or level is None else np.concatenate([own, level])
-    surrogate = surrogate_of(X, z, fit.samples.log_theta, settings, stated)
-    return replace(fit, surrogate=surrogate)

@@ -68,6 +68,7 @@ def propose(
     if region is None and by_knowledge(fit, settings, space):
         gain = knowledge(fit, rng, space, success)
         options: Any = {"screened": False, "avoid": avoid, "tolerance": ACCURACY}
+        options["allowed"] = allowed
         options["n_candidates"] = CANDIDATES_WITH_NOISE
         return best_point(fit, lambda _: gain, space, rng, success, None, **options), 0.0
     fit, settings, searched, minima = informed(fit, settings, rng, space, region)

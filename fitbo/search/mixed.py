@@ -140,7 +140,10 @@ def maximise(
             points = rescue(inside, good, taken, n_candidates, least, rng)
             if len(points):
                 break
-        else:
+        if not len(points) and inside.allowed is not None:
+            inside.allowed = None
+            points = rescue(inside, good, taken, n_candidates, tolerance, rng)
+        if not len(points):
             raise nothing_left(space, taken)
         worth, free = counted.value(points), np.ones(len(points), dtype=bool)
     best = int(np.argmax(np.where(free, worth, -np.inf)))

@@ -72,11 +72,14 @@ def extended(surrogate: Surrogate, X: Array, y: Array, stated: Array | None = No
     )
 
 
-def expecting(surrogate: Surrogate, X: Array, stated: Array | None = None) -> Surrogate:
+def expecting(
+    surrogate: Surrogate, X: Array, counts: np.ndarray, stated: Array | None = None
+) -> Surrogate:
     """The surrogate as if at X (k, d) each sample had seen what it expects: g = m.
 
-    That is no surprise to it: L'^-1 [g, m] = [L^-1 g, 0], so alpha' = [alpha, 0], and its weight
-    and eta stay. Only variances fall, and what there is to improve upon (``expected``).
+    That is no surprise to it: L'^-1 [g, m] = [L^-1 g, 0], so alpha' = [alpha, 0], the mean of g
+    stays everywhere, and so do weights and etas. Only variances fall, and what there is to improve
+    upon, where it ``counts`` (k,).
 
     stated (k,): the variances that the values will state.
     """
@@ -93,7 +96,7 @@ def expecting(surrogate: Surrogate, X: Array, stated: Array | None = None) -> Su
         alpha=np.concatenate([surrogate.alpha, np.zeros((T, K, k))], axis=2),
         noise=np.concatenate([surrogate.noise, noise], axis=1),
         stated=stated,
-        expected=surrogate.eta.reshape(T, K) + 0.5 * np.square(m).min(2),
+        expected=surrogate.eta.reshape(T, K) + 0.5 * np.where(counts, m * m, np.inf).min(2),
     )
 
 

@@ -176,6 +176,14 @@ def test_every_sample_may_have_a_value_of_its_own_to_improve_upon(moments: int, 
     assert_slopes(alpha, p, 1e-5, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.parametrize("moments", [1, 2, 3, 10])
+def test_a_sample_that_expects_its_own_bound_leaves_a_finite_gain(moments: int) -> None:
+    """best - eta of 1e-9 and less, whose billionth is below the rounding of best."""
+    targets, p = np.array([-1.0, ETA[1] + 4e-8, ETA[2], -1.0]), parabolas(*candidates())
+    gains = RemainingRegret(targets, ETA, MINIMUM, moments).value_and_grad(p)
+    assert all(np.isfinite(gain).all() for gain in gains)
+
+
 @pytest.mark.parametrize("moments", [0, 31, 2.5])
 def test_moments_are_a_number_of_them(moments: float) -> None:
     with pytest.raises(ValueError, match="moments must be"):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fitbo import Integer, Real, Settings, Study
-from fitbo.inference.fit import believing
 from fitbo.inference.ledger import averaged
+from fitbo.inference.pending import believing
 from fitbo.inference.propose import by_knowledge
 
 QUICK = {"n_samples": 20, "n_initial": 4, "max_burn_in": 20}
@@ -196,7 +196,11 @@ def test_pending_points_are_believed_with_the_noise_that_the_others_state() -> N
             value = float(x.sum() + 0.3 * rng.standard_normal())
             ours.tell(x, value, **({} if how else {"std": 0.3}))
         at = np.array([[0.31, 0.47]])
-        return float(believing(ours.fit(), at, ours.acting).surrogate.predict(at).variance[0])
+        return float(
+            believing(ours.fit(), at, ours.acting, np.ones(1, bool))
+            .surrogate.predict(at)
+            .variance[0]
+        )
 
     assert 0.5 < certain() / certain(noise_std=0.3) < 2
 

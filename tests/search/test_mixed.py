@@ -182,6 +182,19 @@ def test_what_is_allowed_gives_way_only_when_nothing_is() -> None:
     assert_allclose(anyway.x, [0.8, 0.5], atol=1e-4)
 
 
+def test_what_is_allowed_gives_way_where_all_of_it_is_taken() -> None:
+    space = Space([(0, 1)] * 2)
+    found = maximise(
+        hill(space, [0.8, 0.5]),  # type: ignore[arg-type]
+        space,
+        np.random.default_rng(0),
+        allowed=lambda U: U.sum(1) > 2 - 1e-9,
+        incumbents=[[0.99, 0.99]],
+        avoid=[[1.0, 1.0]],
+    )
+    assert (found.x < 1).any()
+
+
 @pytest.mark.parametrize("design", DESIGNS)
 def test_first_points_are_feasible_distinct_and_stable(design: str) -> None:
     space = mixed(("a + b <= 1", "n * k <= 300", "c != 'z'"))

@@ -61,7 +61,7 @@ def test_to_see_what_is_expected_is_to_be_conditioned_on_it(kernel: str, etas: i
     X, y = data(False)
     log_theta = samples(X, y, kernel)
     before = condition(X[:N], y[:N], log_theta, kernel=kernel, etas=etas)
-    after = expecting(before, X[N:])
+    after = expecting(before, X[N:], np.array([True, True, False]))
     new = np.random.default_rng(5).random((20, D))
     a, b = before._latent(new, False), after._latent(new, False)
     assert_allclose(b.m, a.m, rtol=1e-12)
@@ -70,8 +70,12 @@ def test_to_see_what_is_expected_is_to_be_conditioned_on_it(kernel: str, etas: i
     assert_allclose(after.eta, before.eta)
     latent = before._latent(X[N:], False)
     values = before.eta + 0.5 * latent.m**2
-    assert_allclose(after.expected, values.min(0).reshape(-1, etas))
-    assert_allclose(after.target(0.3), np.minimum(0.3, values.min(0)))
+    counted = values[:2].min(0)
+    assert_allclose(after.expected, counted.reshape(-1, etas))
+    assert_allclose(after.target(0.3), np.minimum(0.3, counted))
+    assert expecting(before, X[N:], np.zeros(K, dtype=bool)).target(0.3).tolist() == [0.3] * len(
+        before.eta
+    )
     assert_allclose(after[::2].expected, after.expected[::2])
     if etas > 1:
         return
