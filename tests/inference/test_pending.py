@@ -9,8 +9,10 @@ import pytest
 
 from fitbo import Settings, Study
 from fitbo.acquisition.baselines import ACQUISITIONS
+from fitbo.inference.fit import M
 from fitbo.inference.pending import IMPROVING, believing
 from fitbo.inference.propose import shown
+from fitbo.mixture import Array
 
 SMALL = {"n_samples": 40, "max_burn_in": 40, "deterministic": True}
 WITHOUT_WORTH = {"random", "thompson"}  # of these the one knows nothing, the other a mean
@@ -56,3 +58,31 @@ def test_what_will_hardly_succeed_is_not_what_there_is_to_improve_upon(acquisiti
     for likely, lower in ((True, True), (False, False)):
         fit = believing(study.fit(), lowest, study.acting, np.array([likely]))
         assert (np.min(fit.surrogate.target(fit.best)) < fit.best) == lower
+
+
+def test_what_a_study_lets_count_of_its_pending_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not one that will hardly succeed nor, for the region's model, one that lies beyond it."""
+    counted: list[list[bool]] = []
+
+    def noted(model: M, pending: Array, settings: Settings, likely: np.ndarray) -> M:
+        counted.append(likely.tolist())
+        return believing(model, pending, settings, likely)
+
+    monkeypatch.setattr("fitbo.study.believing", noted)
+    study, far = told(), [0.99, 0.99]
+    near = list(study.best_observed[0] + 0.001)
+    study.expect(near)
+    study.expect(far)
+    assert study._is_local(len(study.taken))
+    assert study._local()[1].beyond(np.array([near, far])).tolist() == [False, True]
+    study.ask()
+    assert counted[0] == [True, False]
+
+    counted.clear()
+    study = told(local=0)
+    for x in ([0.95, 0.95], [0.9, 0.98], [0.98, 0.9], [0.93, 0.9], [0.9, 0.92]):
+        study.fail(x, "tripped")
+    study.expect(near)
+    study.expect(far)
+    study.ask()
+    assert counted == [[True, False]]
