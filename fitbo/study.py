@@ -26,7 +26,7 @@ from fitbo.inference.belief import STREAMS, Belief
 from fitbo.inference.best import Recommendation, recommend
 from fitbo.inference.exact import repeated
 from fitbo.inference.fit import Model
-from fitbo.inference.ledger import LARGEST, OPTIMA, SIGNS, averaged, bounded
+from fitbo.inference.ledger import LARGEST, OPTIMA, SIGNS, averaged, bounded, equal_at_first
 from fitbo.inference.local import neighbourhood, promising
 from fitbo.inference.pending import believing
 from fitbo.inference.propose import propose
@@ -37,6 +37,8 @@ from fitbo.mixture import Array
 from fitbo.search.candidates import SAME, Allowed, exhausted, nothing_left, untaken
 from fitbo.search.mixed import first_points
 from fitbo.space import Exhausted
+
+PATIENCE = 16  # points of a longer design tried for one that may succeed
 
 __all__ = ["LARGEST", "OPTIMA", "SIGNS", "STREAMS", "Exhausted", "Study", "bounded"]
 
@@ -149,6 +151,8 @@ class Study(Belief):
         if settings.acquisition == "random" and not exploits:  # which needs no model
             seed = [settings.seed, STREAMS["search"], n]
             return first_points(self.space, "uniform", 1, 0, avoid, seed)
+        if self._level and not exhausted(self.space, self.taken):
+            return self._spread(n)
         if self._in_doubt:
             return self._cube[int(np.argmin(self._values))]
         if exploits:
@@ -167,6 +171,29 @@ class Study(Belief):
         turn = self._has_regions and not self._is_local(n)
         beyond = self._local()[1].beyond if turn else None
         return self._search(self._judged(self.fit()), None, settings, pending, avoid, beyond)
+
+    @property
+    def _level(self) -> bool:
+        """Whether all values are equal: a plateau, which says nothing of where to go.
+
+        A model of them takes the function for all but constant, and evaluates corners.
+        """
+        return not self.constraints and equal_at_first(self._values) == len(self._values) > 0
+
+    def _spread(self, n: int) -> Array:
+        """The point of this index in the initial design, made longer, (d,).
+
+        Where evaluations have failed, the next one that may be recommended, if one comes soon.
+        """
+        success, seed = self.success(), [self.settings.seed, STREAMS["design"]]
+        at = (
+            first_points(self.space, self.settings.design, self.n_initial, i, self.taken, seed)
+            for i in range(n, n + PATIENCE)
+        )
+        first = next(at)
+        if success is None or success.acceptable(first[None])[0]:
+            return first
+        return next((x for x in at if success.acceptable(x[None])[0]), first)
 
     def _closed(self) -> Array:
         """Points that are not asked for: those taken, or of these the pending and failed ones.
@@ -228,6 +255,8 @@ class Study(Belief):
             X, y = np.array(self._cube), bounded(self._values)
             order = np.arange(len(y)) + self._preceded  # what was asked for, failures included
             first = int(np.count_nonzero(order < self.n_initial))
+            if level := equal_at_first(self._values):  # and the first that differs
+                first = max(first, level + 1)
             size = radius(X, y, first, lambda i: self._is_local(int(order[i])))
             found = neighbourhood(X, y, self.acting, self._rng("local"), size, self._stated)
             self._nearby = len(y), *found

@@ -47,6 +47,12 @@ def bounded(y: ArrayLike) -> Array:
     return np.clip(y, -MOST, MOST)
 
 
+def equal_at_first(y: Sequence[float]) -> int:
+    """How many of the first values are equal, if it is more than one; else none."""
+    n = next((i for i, value in enumerate(y) if value != y[0]), len(y))
+    return n if n > 1 else 0
+
+
 def averaged(y: Any, noise_std: float | None = None) -> tuple[float, float | None]:
     """A value and its standard deviation; of several values their mean and its standard error.
 

@@ -29,7 +29,8 @@ class Settings:
                   whatever ``etas``, ``exploit``, ``local``, ``rule`` and ``resolution`` say
     entropy       a backend's name, a backend, or a function of a mixture; for ``fitbo``,
                   ``fitbo-paper`` and ``mes-marginal``; ``auto``: ``memel``
-    n_initial     points of the initial design; twice the number of parameters if None
+    n_initial     points of the initial design, twice the number of parameters if None; it goes on
+                  while all values are equal
     design        a name from ``fitbo.space.DESIGNS``
     n_samples     M, hyperparameter samples: pairs of theta and eta
     etas          K, values of eta for each theta; 1 is the paper's
