@@ -35,10 +35,10 @@ from fitbo.inference.settings import AUTO, Settings
 from fitbo.inference.threads import one_thread
 from fitbo.mixture import Array
 from fitbo.search.candidates import SAME, Allowed, exhausted, nothing_left, untaken
-from fitbo.search.mixed import first_points
+from fitbo.search.mixed import first_points, further_points
 from fitbo.space import Exhausted
 
-PATIENCE = 16  # points of a longer design tried for one that may succeed
+LONGER, COMPARED = 8, 512  # points of a longer design for each one taken; and of these at most
 
 __all__ = ["LARGEST", "OPTIMA", "SIGNS", "STREAMS", "Exhausted", "Study", "bounded"]
 
@@ -151,8 +151,8 @@ class Study(Belief):
         if settings.acquisition == "random" and not exploits:  # which needs no model
             seed = [settings.seed, STREAMS["search"], n]
             return first_points(self.space, "uniform", 1, 0, avoid, seed)
-        if self._level and not exhausted(self.space, self.taken):
-            return self._spread(n)
+        if self.level and (spread := self._spread()) is not None:
+            return spread
         if self._in_doubt:
             return self._cube[int(np.argmin(self._values))]
         if exploits:
@@ -173,27 +173,32 @@ class Study(Belief):
         return self._search(self._judged(self.fit()), None, settings, pending, avoid, beyond)
 
     @property
-    def _level(self) -> bool:
+    def level(self) -> bool:
         """Whether all values are equal: a plateau, which says nothing of where to go.
 
         A model of them takes the function for all but constant, and evaluates corners.
         """
         return not self.constraints and equal_at_first(self._values) == len(self._values) > 0
 
-    def _spread(self, n: int) -> Array:
-        """The point of this index in the initial design, made longer, (d,).
+    def _spread(self) -> Array | None:
+        """The next point of the initial design made longer, of those that may succeed, (d,).
 
-        Where evaluations have failed, the next one that may be recommended, if one comes soon.
+        None if few are feasible, or have not been taken, or may succeed.
         """
-        success, seed = self.success(), [self.settings.seed, STREAMS["design"]]
-        at = (
-            first_points(self.space, self.settings.design, self.n_initial, i, self.taken, seed)
-            for i in range(n, n + PATIENCE)
-        )
-        first = next(at)
-        if success is None or success.acceptable(first[None])[0]:
-            return first
-        return next((x for x in at if success.acceptable(x[None])[0]), first)
+        size, seed = LONGER * (1 + len(self.taken)), [self.settings.seed, STREAMS["design"]]
+        free = further_points(self.space, size, self.taken, seed)[:COMPARED]
+        success = self.success()
+        if success is not None and len(free):
+            free = free[success.acceptable(free)]
+        return free[0] if len(free) else None
+
+    @property
+    def needs_fit(self) -> bool:
+        """Whether the next suggestion is sure to need the posterior of all values."""
+        n = len(self.taken)
+        if n < self.n_initial or not self._values or self.level or self._in_doubt:
+            return False
+        return not self._is_local(n) and (self.acting.acquisition != "random" or self._exploits(n))
 
     def _closed(self) -> Array:
         """Points that are not asked for: those taken, or of these the pending and failed ones.

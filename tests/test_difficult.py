@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import optuna
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fitbo
 from fitbo.inference.ledger import equal_at_first
 from fitbo.inference.settings import Settings
+from fitbo.integrations.optuna import FitboSampler
 from fitbo.space import Integer, Space
 from fitbo.space.design import sobol
 from fitbo.study import STREAMS, Study
@@ -66,16 +68,39 @@ def test_values_that_are_equal_at_first() -> None:
     assert [equal_at_first(y) for y in ([1.0, 1.0], [3.0, 3.0, 3.0, 1.0, 3.0])] == [2, 3]
 
 
-def test_on_a_plateau_the_design_goes_on_where_evaluations_succeed() -> None:
-    study = Study(Space([(0, 1)] * 2), Settings(n_initial=4, **SMALL))
-    for _ in range(30):
+@pytest.mark.parametrize("limit", [0.5, 0.2])
+def test_on_a_plateau_the_design_goes_on_where_evaluations_succeed(limit: float) -> None:
+    study = Study(Space([(0, 1)] * 2), Settings(n_initial=4, deterministic=False, **SMALL))
+    failed = []
+    for _ in range(60):
         x = study.ask()[0]
-        if x[0] > 0.5:
+        failed.append(bool(x[0] > limit))
+        if failed[-1]:
             study.fail(x, "tripped")
         else:
             study.tell(x, 1.0)
-    failed = [sum(x[0] > 0.5 for x, _ in study.failures[:n]) for n in (5, None)]
-    assert 3 <= failed[0] <= failed[1] <= 8  # of 15 at random
+    assert sum(failed[:20]) >= 2
+    assert sum(failed[20:]) <= 6  # of 20 or 32 at random
+    assert len(np.unique(study.taken, axis=0)) == 60
+
+
+def test_where_no_point_is_new_a_plateau_has_replicates() -> None:
+    """Three feasible points of too many to be listed."""
+    space = Space({"a": Integer(0, 299), "b": Integer(0, 299)}, ["a + b <= 1"])
+    study = Study(space, Settings(n_initial=2, deterministic=False, replicates=True, **SMALL))
+    for _ in range(6):
+        study.tell(study.ask()[0], 1.0)
+    assert len(study.y) == 6
+
+
+def test_the_design_of_an_optuna_study_goes_on_too() -> None:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    design = []
+    for n in (4, 16):
+        study = optuna.create_study(sampler=FitboSampler(seed=1, n_startup_trials=n, **SMALL))
+        study.optimize(lambda t: 0 * sum(t.suggest_float(k, 0, 1) for k in "ab"), n_trials=16)
+        design.append([trial.params for trial in study.trials])
+    assert design[0] == design[1]
 
 
 def test_the_first_value_that_differs_ends_the_plateau_and_its_steps_shrink_no_region() -> None:
@@ -84,7 +109,7 @@ def test_the_first_value_that_differs_ends_the_plateau_and_its_steps_shrink_no_r
         study.tell(study.ask()[0], 1.0)
     near = study.X[0] + 0.01  # a step that a region would have made too
     study.tell(near, 0.5)
-    assert not study._level
+    assert not study.level
     alone = Study(Space([(0, 1)] * 2), Settings(n_initial=13, deterministic=True, **SMALL))
     for x, y in zip(study.X, study.y, strict=True):
         alone.tell(x, y)

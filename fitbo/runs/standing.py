@@ -122,8 +122,11 @@ def status(notebook: Notebook) -> Summary:
 def _consulted(notebook: Notebook) -> Study:
     """The study whose posterior is consulted.
 
-    In the initial design it is a copy: its fit is one that no suggestion needs, and if the next fit
-    started from it, that would differ from the fit of a study that was never consulted.
+    A copy, where its fit is one that no suggestion needs: if the next fit started from it, that
+    would differ from the fit of a study that was never consulted. But while a problem whose minimum
+    is known is run, every suggestion is preceded by a recommendation.
     """
-    study = notebook.warm()
-    return replace(study, seconds={}) if len(notebook.outcomes) < study.n_initial else study
+    study, config = notebook.warm(), notebook.config
+    always = config is not None and not config.problem.black_box and not study.level
+    needed = study.needs_fit or (always and len(notebook.outcomes) >= study.n_initial)
+    return study if needed else replace(study, seconds={})

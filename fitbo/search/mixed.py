@@ -163,10 +163,7 @@ def first_points(
     if space.size <= ENUMERABLE:
         want = min(want, len(space.points))
     while True:
-        pool = DESIGNS[design](size, len(space.parameters), np.random.default_rng(seed))
-        if not space.plain:
-            pool = space.place(pool)
-            pool = distinct(pool[space.feasible(pool)])
+        pool = _designed(space, design, size, seed)
         enough = space.plain or len(pool) >= want or size >= MOST_DRAWS
         ordered = np.concatenate([pool[index:], pool[:index]])
         free = untaken(space, ordered, taken, SAME)
@@ -180,6 +177,21 @@ def first_points(
     if not len(left):
         raise nothing_left(space, taken)
     return left[rng.integers(len(left))]
+
+
+def further_points(space: Space, n: int, taken: Array, seed: list[int]) -> Array:
+    """Of the first n points of a Sobol sequence those feasible and not taken, in order (k, dim)."""
+    pool = _designed(space, "sobol", n, seed)
+    return pool[untaken(space, pool, taken, SAME)]
+
+
+def _designed(space: Space, design: str, n: int, seed: list[int]) -> Array:
+    """The feasible points of a design of n, (k, dim)."""
+    pool = DESIGNS[design](n, len(space.parameters), np.random.default_rng(seed))
+    if space.plain:
+        return pool
+    pool = space.place(pool)
+    return distinct(pool[space.feasible(pool)])
 
 
 def _step(

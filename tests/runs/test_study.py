@@ -234,6 +234,41 @@ def test_the_budget_may_be_raised(tmp_path: Path, uninterrupted: list[dict[str, 
     assert points(tmp_path) == uninterrupted
 
 
+PLANE = """
+space: {a: {type: real, low: 0, high: 1}, b: {type: real, low: 0, high: 1}}
+method: {samples: 20, deterministic: %s}
+initial: {n: 4}
+objective: {python: "./plane.py:%s"}
+budget: %d
+"""
+
+
+@pytest.mark.parametrize(
+    ("deterministic", "function", "ends"),
+    [("false", "plateau", [8, 12]), ("true", "plateau", [6, 12]), ("true", "bowl", [6, 8, 12])],
+)
+def test_a_study_ends_as_if_it_had_not_been_over_before(
+    deterministic: str, function: str, ends: list[int], tmp_path: Path
+) -> None:
+    """Where it ended no suggestion needed a fit: on a plateau, and in the trust region."""
+    made = []
+    for name, budgets in (("parts", ends), ("whole", ends[-1:])):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "plane.py").write_text(
+            "def bowl(a, b):\n    return (a - 0.37) ** 2 + (b - 0.61) ** 2 + 0.3 * a * b * b\n"
+            "def plateau(a, b):\n    return min((a - 0.37) ** 2 + (b - 0.61) ** 2, 0.0049)\n"
+        )
+        for budget in budgets:
+            path = folder / "try.yaml"
+            path.write_text(PLANE % (deterministic, function, budget) + f"output: {folder}/out\n")
+            run(load_study(path))
+        journal = read(folder / "out" / "try" / "study.jsonl")
+        made.append([row["point"] for row in journal.rows if row["event"] == "asked"])
+    assert len(made[1]) == ends[-1]
+    assert made[0] == made[1]
+
+
 def test_another_study_s_journal_is_refused(tmp_path: Path) -> None:
     run(loaded(tmp_path, "budget: 2\ninitial: {n: 2}\n"))
     with pytest.raises(ConfigChanged, match="seed: was 0, is 1"):

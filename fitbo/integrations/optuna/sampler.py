@@ -184,7 +184,8 @@ class FitboSampler(BaseSampler):
         """
         space, taken, n_told = ours.space, ours.taken, len(ours.y)
         full = exhausted(space, taken)
-        if n_told + len(ours.failures) < self._n_startup or n_told == 0:
+        level = ours.level and not ours.failures
+        if n_told + len(ours.failures) < self._n_startup or n_told == 0 or level:
             # By the trial's number: processes that work at the same time have different ones.
             if full:
                 return dict(space.from_cube(space.points[number % len(space.points)]))
