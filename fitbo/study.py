@@ -121,14 +121,15 @@ class Study(Belief):
         """Where the posterior mean of f is best, with that mean and its standard deviation.
 
         Without noise it is the best point told: a value that was seen is certain, and where a
-        prediction is better the next evaluation goes there anyway. With outcome constraints only
-        points where all hold with a probability of ``inference.outcomes.LEVEL`` compete; if there
-        is none, the point where that is most probable, or that should break them least.
+        prediction is better the next evaluation goes there anyway. So it is while all values are
+        equal. With outcome constraints only points where all hold with a probability of
+        ``inference.outcomes.LEVEL`` compete; if there is none, the point where that is most
+        probable, or that should break them least.
         """
         fitted = self._judged(self.fit())
         started = time.perf_counter()
         best = self._best()
-        if self.acting.deterministic is True and best is not None:
+        if best is not None and (self.acting.deterministic is True or self.level):
             variance = fitted.surrogate.predict(self._cube[best][None]).variance[0]
             deviation = float(fitted.scale.scale * variance**0.5)
             held = 1.0 if self.constraints else None

@@ -56,8 +56,8 @@ def test_a_constant_function_is_sampled_evenly_to_the_end() -> None:
     assert_allclose(result.x_iters, sobol(20, 2, rng), atol=1e-12)
     low, middle, high = result.study.minimum_quantiles()
     assert low <= middle <= high <= 7.0 + 1e-6
-    assert result.fun == 7.0
-    assert_allclose(result.fun_recommended, 7.0, rtol=1e-9)
+    assert result.fun == result.fun_recommended == 7.0
+    assert_array_equal(result.x_recommended, result.x)
 
 
 # --- Values that are all equal ------------------------------------------------------------------

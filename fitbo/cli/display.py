@@ -29,7 +29,7 @@ from fitbo.objectives.command import written
 from fitbo.records.events import Point
 from fitbo.report import regret
 from fitbo.runs import standing
-from fitbo.screen import digits, measured, resolved, short
+from fitbo.screen import digits, interval, measured, short
 from fitbo.space.outcomes import hold, outcome_constraints
 from fitbo.study import OPTIMA, SIGNS
 
@@ -267,9 +267,7 @@ def print_status(console: Console, campaign: Campaign, summary: standing.Summary
         if found.feasible is not None:
             facts["  feasible"] = f"with probability {found.feasible:.2g}"
     if summary.minimum is not None:
-        spread = summary.minimum[2] - summary.minimum[0]
-        low, middle, high = (resolved(q, spread) for q in summary.minimum)
-        facts[OPTIMA[campaign.direction]] = f"{middle}, 90% in [{low}, {high}]"
+        facts[OPTIMA[campaign.direction]] = interval(summary.minimum)
     if summary.remaining is not None and math.isfinite(summary.remaining):
         facts["still to gain"] = f"{summary.remaining:.2g} expected"
     if summary.noise is not None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING
 from typing import Any, NoReturn
 
 from fitbo.checks import nearest
 from fitbo.decode.error import ConfigError, join, path_steps, shown
-from fitbo.decode.hints import Form, expected, fits, keys_of
+from fitbo.decode.hints import Form, Key, expected, fits, keys_of
 from fitbo.decode.nodes import Node, number, parse, plain
 
 
@@ -81,7 +81,7 @@ def _decode_dataclass(node: Node, kind: Any, path: str) -> Any:
             by = registry.by if registry else name
             if not hint and by not in given and keys[by].default is MISSING:
                 break  # whether it is unknown depends on a name, whose absence is reported below
-            hint = hint or f"; expected one of {', '.join(every)}"
+            hint = hint or _further_down(name, every) or f"; expected one of {', '.join(every)}"
             raise ConfigError(f"unknown key{hint}", inner.keys[name], join(path, name))
     for name, key in every.items():
         if key.default is MISSING and name not in given:
@@ -95,6 +95,16 @@ def _decode_dataclass(node: Node, kind: Any, path: str) -> Any:
         return kind(**values)
     except ValueError as error:
         raise _placed(error, inner, every, path, place) from None
+
+
+def _further_down(name: str, keys: Mapping[str, Key]) -> str:
+    """Where a key belongs that one of these has, ``; it belongs below method``; or nothing."""
+    for key, each in keys.items():
+        for arm in Form(each.hint).given:
+            kind = Form(arm).base
+            if dataclasses.is_dataclass(kind) and name in keys_of(kind):
+                return f"; it belongs below {key}: {key}: {{{name}: ...}}"
+    return ""
 
 
 def _placed(

@@ -156,10 +156,13 @@ class Belief(Ledger):
     def minimum_quantiles(self, probabilities: Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
         """Posterior quantiles of the function's minimum, or of its maximum, in y's units.
 
-        Of its best value, not of its best observation: with noise the two differ. Outcome
-        constraints are left aside.
+        Of its best value, not of its best observation: with noise the two differ, without it the
+        minimum is no higher. Outcome constraints are left aside.
         """
-        return self._quantiles(self.minima().f, probabilities)
+        drawn = self.minima().f
+        if self.acting.deterministic is True:  # a path passes its values by as much as its nugget
+            drawn = np.minimum(drawn, self.fit().lowest)
+        return self._quantiles(drawn, probabilities)
 
     def eta_quantiles(self, probabilities: Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
         """Posterior quantiles of eta, the bound of the model's warp, in y's units: a diagnostic.

@@ -70,7 +70,8 @@ def minimize(
     callback      called with the study after each evaluation; a true result ends the search
     executor      a ``concurrent.futures.Executor`` to evaluate on, as processes, threads, or
                   Dask's ``client.get_executor(pure=False)``; this thread if None
-    n_workers     evaluations at a time on the executor, 1 if None; a free worker gets a new point
+    n_workers     evaluations at a time on the executor, as many as a pool of ``concurrent.futures``
+                  has workers if None, else 1; a free worker gets a new point
     max_failures  the search ends with this many failures: exceptions, and values that are not
                   finite. Fewer do not end it, unless they are the first three: that is a mistake
                   and no region, and ``result.traceback`` shows it. Where it failed is left alone
@@ -97,6 +98,11 @@ def minimize(
         whole("n_workers", n_workers, least=1)
     if executor is None and n_workers not in (None, 1):
         raise ValueError(f"n_workers={n_workers} needs an executor: give one, or leave it out")
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise ValueError(
+            f"executor must be one of concurrent.futures, or have its submit, got "
+            f"{type(executor).__name__}: give a ProcessPoolExecutor, or leave it out"
+        )
     if isinstance(bounds, Space) and constraints:
         raise ValueError("a Space has its own constraints: give them to it")
     space = bounds if isinstance(bounds, Space) else Space(bounds, constraints)
@@ -131,7 +137,7 @@ def minimize(
         loop = Loop(
             notebook,
             submit,
-            n_workers=n_workers or 1,
+            n_workers=n_workers or int(getattr(executor, "_max_workers", 1)),
             limits=limits,
             watch=watch,
             stop=stop,

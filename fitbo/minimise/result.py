@@ -13,9 +13,9 @@ from fitbo.inference.importance import Importance
 from fitbo.mixture import Array
 from fitbo.objectives.outcome import clip
 from fitbo.records.notebook import Notebook
-from fitbo.screen import digits, measured, short
+from fitbo.screen import digits, interval, measured, short
 from fitbo.space.outcomes import names_of
-from fitbo.study import Study
+from fitbo.study import OPTIMA, Study
 
 WIDEST = 100  # characters of a line
 FIGURES = ("progress", "slices", "dependence")
@@ -32,6 +32,8 @@ class Result(OptimizeResult):
     x_iters, func_vals              all points with values in the order they came, and the values
     failures                        the points without a value, and why
     message, success                what ended the search; false if interrupted, or if all failed
+    minimum, remaining              where the function's minimum is thought to lie, its 5%, 50% and
+                                    95% quantiles, and how far below the best value it is expected
     traceback                       of the last evaluation, if the first ones all failed
     nfev, study                     evaluations, and the study itself
     """
@@ -123,6 +125,22 @@ class Result(OptimizeResult):
             return slices.slice_figure(name, study, told, point)
         return slices.dependence_figure(name, study, told, np.random.default_rng(0))
 
+    @property
+    def minimum(self) -> tuple[float, ...] | None:
+        """5%, 50% and 95% quantiles of the function's minimum, or of its maximum.
+
+        None if there is nothing to draw it from: with fewer than two different values, with
+        outcome constraints, which a lower place may break, or by GPy's surrogate.
+        """
+        study = self.study
+        told = len(study.y) > 1 and not (study.level or study.constraints)
+        return tuple(study.minimum_quantiles().tolist()) if told and study.fit().has_paths else None
+
+    @property
+    def remaining(self) -> float | None:
+        """How far the minimum is expected to lie below the best value known; None as above."""
+        return None if self.minimum is None else self.study.remaining()
+
     def importance(self) -> dict[str, Importance]:
         """Which parameters matter: total effects with 90% intervals, the largest first."""
         return self.study.importance()
@@ -130,6 +148,10 @@ class Result(OptimizeResult):
     def _lines(self) -> dict[str, str]:
         """What is worth seeing, by its name: ten lines at most."""
         n, failed = self.nfev, len(self.failures)
+        known = {}
+        if self.minimum is not None:
+            still = f", {self.remaining:.2g} still to gain"
+            known = {OPTIMA[self.study.direction]: interval(self.minimum) + still}
         lines = {
             "message": str(self.message),
             "success": str(self.success),
@@ -138,6 +160,7 @@ class Result(OptimizeResult):
             "recommended": _point(self.x_recommended),
             "predicted": measured(self.fun_recommended, self.deviation)
             + ("" if self.feasible is None else f", feasible with {self.feasible:.2g}"),
+            **known,
             "nfev": f"{n}, {failed} failed" if failed else str(n),
             "seed": str(self.study.settings.seed),
         }

@@ -58,12 +58,14 @@ def check_same(journal: Journal, config: StudyConfig) -> None:
     if not changed and order != now:  # which coordinate belongs to which parameter
         changed = [f"space: was in the order {order}, is {now}"]
     if changed:
-        folder = shlex.quote(str(config.directory))
+        source, then = config.directory, "fitbo import that into the renamed study"
+        if config.file is not None:  # of a call
+            source, then = config.file, "give that as x0 and y0 to another"
         raise ConfigChanged(
             f"{path} was made by another configuration: {'; '.join(changed)}. Set that as it was, "
             f"give the study or campaign another name or output, or move its results away; to keep "
             f"its evaluations, "
-            f"fitbo export {folder} old.csv and fitbo import that into the renamed study"
+            f"fitbo export {shlex.quote(str(source))} old.csv and {then}"
         )
 
 

@@ -5,6 +5,6 @@ Add here: another place to show progress in, another way to write numbers for pe
 """
 
 from fitbo.screen.follow import Shown, follow
-from fitbo.screen.words import digits, duration, measured, resolved, short
+from fitbo.screen.words import digits, duration, interval, measured, resolved, short
 
-__all__ = ["Shown", "digits", "duration", "follow", "measured", "resolved", "short"]
+__all__ = ["Shown", "digits", "duration", "follow", "interval", "measured", "resolved", "short"]

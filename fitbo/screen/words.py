@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -22,13 +22,19 @@ def resolved(value: float, scale: float) -> str:
     if not (math.isfinite(scale) and scale > 0 and math.isfinite(value)):
         return f"{value:.6g}"
     decimals = 1 - math.floor(math.log10(scale))
-    rounded = round(value, decimals)
+    rounded = round(value, decimals) + 0.0  # never -0.0
     return f"{rounded:.{decimals}f}" if 0 <= decimals <= 6 else f"{rounded:.6g}"
 
 
 def measured(mean: float, deviation: float) -> str:
     """``0.1234 ± 0.0056``: a mean to the second digit of its standard deviation."""
     return f"{resolved(mean, deviation)} ± {deviation:.2g}"
+
+
+def interval(quantiles: Sequence[float]) -> str:
+    """``2e-06, 90% in [-1e-05, 3e-06]``: of the 5%, 50% and 95% quantiles."""
+    low, middle, high = (resolved(q, quantiles[2] - quantiles[0]) for q in quantiles)
+    return f"{middle}, 90% in [{low}, {high}]"
 
 
 def duration(seconds: float) -> str:

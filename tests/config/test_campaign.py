@@ -304,6 +304,10 @@ NAMES = f"expected one of {', '.join(ACQUISITIONS)}"
         (SMALL + 'output: ""', "output: expected text of 1 to 400 printable characters, got ''"),
         (SMALL + 'output: "a\\0b"', "output: expected text of 1 to 400 printable characters"),
         (SMALL + "bugdet: 3", "configs/x.yaml:5: bugdet: unknown key; did you mean 'budget'?"),
+        (
+            SMALL + "acquisition: ei",
+            "acquisition: unknown key; it belongs below method: method: {acquisition: ...}",
+        ),
         (SMALL.replace("budget: 20\n", ""), "configs/x.yaml:1: budget: this key is missing"),
         (SMALL.replace("problems: [branin]\n", ""), "problems: must name what is minimised, or"),
         (SMALL.replace("[random]", "[]"), "methods: must not be empty"),

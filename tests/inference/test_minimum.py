@@ -9,6 +9,7 @@ from scipy.stats import ks_2samp
 
 from fitbo.inference.minimum import draw_minima, lowest
 from fitbo.inference.region import Frame, region_of
+from fitbo.inference.settings import Settings
 from fitbo.space import Real, Space
 from fitbo.study import Study
 from fitbo.surrogate import condition
@@ -131,3 +132,21 @@ def test_a_mixed_space_has_minima_that_can_be_evaluated() -> None:
     assert study.minimum_quantiles([0.5])[0] == middle
     assert_allclose(middle, 2 * 0.4**2, atol=0.1)
     assert study.remaining() > 0
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_without_noise_the_minimum_is_no_higher_than_the_lowest_value(direction: str) -> None:
+    """With it a low value may be luck."""
+    sign = 1.0 if direction == "minimize" else -1.0
+    X = np.random.default_rng(0).random((25, 2))
+    y = sign * ((X - 0.4) ** 2).sum(1)
+    quantiles = {}
+    for deterministic in (True, False):
+        settings = Settings(n_samples=40, deterministic=deterministic)
+        study = Study([(0, 1)] * 2, settings, direction=direction)
+        for x, value in zip(X, y, strict=True):
+            study.tell(x, value)
+        quantiles[deterministic] = sign * study.minimum_quantiles((0.05, 0.5, 0.95))[:: int(sign)]
+    low, _, high = quantiles[True]
+    assert low <= 0.0 <= high <= (sign * y).min() + 1e-12
+    assert (np.diff(quantiles[False]) >= 0).all()

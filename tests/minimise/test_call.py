@@ -6,6 +6,8 @@ import json
 import signal
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import Pool
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from fitbo.cli import main
 from fitbo.entropy import BACKENDS
 from fitbo.minimise.arguments import CALLED_HERE, ELSEWHERE
 from fitbo.records.journal import ConfigChanged, Writer, read
+from fitbo.study import OPTIMA
 
 SMALL: dict[str, Any] = {"n_samples": 20, "min_burn_in": 4, "max_burn_in": 40}
 SQUARE = [(0.0, 1.0)] * 2
@@ -103,7 +106,8 @@ def test_another_call_is_refused_by_the_journal_and_nothing_is_lost(tmp_path: Pa
     before = path.read_bytes()
     with pytest.raises(ConfigChanged, match=r"space.x0.high: was 1.0, is 2.0"):
         fitbo.minimize(bowl, [(0, 2), (0, 1)], n_calls=3, journal=path, **SMALL)
-    with pytest.raises(ConfigChanged, match=r"seed: was 0, is 1"):
+    export = rf"seed: was 0, is 1\. .*fitbo export {path} old.csv and give that as x0 and y0"
+    with pytest.raises(ConfigChanged, match=export):
         fitbo.minimize(bowl, SQUARE, n_calls=3, journal=path, seed=1, **SMALL)
     with (
         Writer(path),
@@ -226,6 +230,43 @@ def test_the_result_is_scipys_and_prints_in_ten_lines(result: Any) -> None:
     long = fitbo.minimize(lambda p: 0.0, {f"x{i}": (0, 1) for i in range(90)}, n_calls=1)
     assert len(str(long).splitlines()) <= 10
     assert max(map(len, str(long).splitlines())) <= 120
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_the_result_says_where_the_minimum_is_thought_to_lie(direction: str) -> None:
+    sign = 1.0 if direction == "minimize" else -1.0
+    result = fitbo.minimize(
+        lambda x: sign * bowl(x), SQUARE, n_calls=14, direction=direction, **SMALL
+    )
+    assert result.minimum is not None
+    low, middle, high = result.minimum
+    assert low <= middle <= high
+    assert low <= 0.0 <= high
+    assert result.minimum == tuple(result.study.minimum_quantiles())
+    assert result.remaining == result.study.remaining() > 0
+    (line,) = (line for line in str(result).splitlines() if "90% in" in line)
+    assert line.split(":")[0].strip() == OPTIMA[direction]
+    assert f", {result.remaining:.2g} still to gain" in line
+    for nothing in ({"n_calls": 1}, {"n_calls": 4, "fun": lambda x: 1.0}):
+        none = fitbo.minimize(**{"fun": bowl, "bounds": SQUARE} | nothing, **SMALL)
+        assert none.minimum is None
+        assert none.remaining is None
+        assert "90% in" not in str(none)
+
+
+def test_a_pool_is_used_by_all_of_its_workers() -> None:
+    """Both evaluations must be under way for either to end."""
+    both = threading.Barrier(2, timeout=20)
+
+    def together(x: Any) -> float:
+        both.wait()
+        return bowl(x)
+
+    with ThreadPoolExecutor(2) as pool:
+        result = fitbo.minimize(together, SQUARE, n_calls=4, executor=pool, **SMALL)
+    assert (result.nfev, result.failures) == (4, [])
+    with Pool(1) as other, pytest.raises(ValueError, match=r"executor must .*, got Pool: give"):
+        fitbo.minimize(bowl, SQUARE, n_calls=4, executor=other)
 
 
 def test_the_result_in_a_notebook_is_escaped(result: Any) -> None:
