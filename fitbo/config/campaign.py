@@ -61,7 +61,7 @@ class Campaign(BlackBox):
     ] = None
     tolerance: Annotated[
         NonNegative | None,
-        "a study is over when the expected improvement of the best further evaluation is below it",
+        "a study is over when its minimum is expected to lie less than this below the best value",
     ] = None
     max_failures: Annotated[Count | None, "failures with which a study ends"] = None
     executor: Annotated[

@@ -77,7 +77,7 @@ def minimize(
                   and no region, and ``result.traceback`` shows it. Where it failed is left alone
     time_limit    seconds after which the search ends
     target        the search ends with a value at or below this; at or above, if maximised
-    tolerance     the search ends when the expected further improvement is below this
+    tolerance     the search ends when the minimum is expected to lie less than this below the best
     direction     ``minimize`` or ``maximize``: whether low values of fun are sought or high ones
     progress      whether to show how far it is: a bar on a terminal and in a notebook, else lines
     journal       a file that has every outcome before the next evaluation begins; the same call
