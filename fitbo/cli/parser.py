@@ -98,7 +98,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--no-report", action="store_true", help="write no figures and no page")
 
     status = add("status", "study.status", "how a study or each study of a campaign stands")
-    status.add_argument("study", metavar="FILE", help="a YAML file")
+    status.add_argument("study", metavar="FILE", help="a YAML file, or a journal of one study")
     status.add_argument("--json", action="store_true", help="as JSON")
 
     report = add("report", "files.report", "figures and a page from results")

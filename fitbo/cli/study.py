@@ -23,10 +23,10 @@ from fitbo.config.campaign import StudyConfig, load
 from fitbo.inference.ledger import averaged
 from fitbo.objectives.outcome import clip
 from fitbo.records import table
-from fitbo.records.archive import journal_at
+from fitbo.records.archive import SUFFIX, journal_at
 from fitbo.records.events import GIVEN, Entry, Point, entries_of
 from fitbo.records.journal import Busy
-from fitbo.records.notebook import Notebook, open_notebook, read_notebook
+from fitbo.records.notebook import Notebook, notebook_of, open_notebook, read_notebook
 from fitbo.records.replay import observation
 from fitbo.runs import standing
 from fitbo.screen import short
@@ -194,25 +194,42 @@ def _record(
 
 def status(options: Namespace, console: Console, errors: Console) -> int:
     """``fitbo status``: of one study everything, of a campaign a line for each of its studies."""
-    campaign = load(options.study)
-    studies = campaign.studies()
-    if not campaign.single:
-        lines = [_line(study) for study in studies]
+    notebook: Notebook | None
+    if Path(options.study).suffix == SUFFIX:
+        notebook = _by_its_journal(Path(options.study))
+    else:
+        campaign = load(options.study)
+        notebook = read_notebook(campaign.studies()[0]) if campaign.single else None
+    if notebook is None:
+        lines = [_line(study) for study in campaign.studies()]
         if not options.json:
             print_studies(console, campaign, lines)
     else:
-        notebook = read_notebook(studies[0])
+        study: Any = notebook.config
+        campaign = study.campaign
         if not notebook.rows and not options.json:
             say(console, f"{campaign.name}: nothing asked and nothing told yet")
             return OK
         summary = standing.status(notebook)
-        lines = [_plain(studies[0], summary)]
+        lines = [_plain(study, summary)]
         if not options.json:
             print_status(console, campaign, summary)
     if options.json:
         for line in lines:
             print(json.dumps(line, ensure_ascii=False))
     return OK
+
+
+def _by_its_journal(path: Path) -> Notebook:
+    """The notebook of a study as its journal describes it, of that name and budget."""
+    journal = journal_at(path.resolve())
+    notebook = notebook_of(journal, path)
+    assert notebook.config is not None  # noqa: S101 (of the journal's header)
+    campaign = notebook.config.campaign
+    stated = (row.get("budget") for row in (journal.header, *journal.rows))
+    budget = max(campaign.budget, *(each for each in stated if isinstance(each, int)))
+    campaign = replace(campaign, name=journal.header.get("campaign", "study"), budget=budget)
+    return replace(notebook, config=replace(notebook.config, campaign=campaign, file=path))
 
 
 def _line(study: StudyConfig) -> dict[str, Any]:

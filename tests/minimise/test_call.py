@@ -87,6 +87,16 @@ def test_the_commands_read_the_journal_of_a_call(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "id,a,n,c,value,state,reason,seconds,source"
     assert len(lines) == 10
+    assert main(["status", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "study: 9 of 9 evaluations"  # a blank is no name
+    assert lines[1].startswith("best observed")
+    assert any(line.startswith("what matters") for line in lines)
+    assert main(["status", str(path), "--json"]) == 0
+    known = json.loads(capsys.readouterr().out)
+    assert (known["journal"], known["told"], known["budget"]) == (str(path), 9, 9)
+    assert main(["status", str(tmp_path / "none.jsonl")]) == 2
+    assert "there is no journal" in capsys.readouterr().err
     assert main(["report", str(path), "--output", str(tmp_path / "page")]) == 0
     assert (tmp_path / "page" / "report.html").exists()
 
