@@ -148,10 +148,14 @@ class Truncated:
         one, two = (c - m) / s, -(c + m) / s
         p1, p2 = phi(one), phi(two)
         Z = ndtr(-one) + ndtr(two)
+        # one^k p1 and two^k p2, by products: powers of arrays are slow.
+        at_one, at_two = ([p] for p in (p1, p2))
+        for _ in range(5):
+            at_one.append(at_one[-1] * one)
+            at_two.append(at_two[-1] * two)
         inside = [ndtr(one) - ndtr(two), p2 - p1]
         for k in range(2, 7):
-            ends = two ** (k - 1) * p2 - one ** (k - 1) * p1
-            inside.append((k - 1) * inside[k - 2] + ends)
+            inside.append((k - 1) * inside[k - 2] + at_two[k - 1] - at_one[k - 1])
         x = [(whole - part) / Z for whole, part in zip(OF_NORMAL, inside, strict=True)]
 
         zero = np.zeros_like(Z)
@@ -159,7 +163,7 @@ class Truncated:
         def expected(h: list[Array]) -> list[Array]:
             """E h, h a polynomial in x of degree 4, and its slopes in m, v and c."""
             e0, e1, e2 = (sum((a * x[i + k] for i, a in enumerate(h)), zero) for k in range(3))
-            at_c = sum((a * (one**i * p1 + two**i * p2) for i, a in enumerate(h)), zero)
+            at_c = sum((a * (at_one[i] + at_two[i]) for i, a in enumerate(h)), zero)
             by_c = ((p1 + p2) * e0 - at_c) / (s * Z)
             return [e0, (e1 - e0 * x[1]) / s, (e2 - e0 * x[2]) / (2 * v), by_c]
 
