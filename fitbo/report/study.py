@@ -20,7 +20,7 @@ from fitbo.report.history import Run
 from fitbo.report.page import Cell, Page
 from fitbo.report.palette import styles
 from fitbo.report.slices import Line, dependence_lines, slice_lines
-from fitbo.runs.standing import Summary, summarise
+from fitbo.runs.standing import Summary, consulted, summarise
 from fitbo.screen import digits, measured, resolved
 from fitbo.space import Categorical
 from fitbo.space.outcomes import names_of
@@ -83,7 +83,7 @@ def study_view(notebook: Notebook, run: Run, model: bool = True) -> View:
     ]
     if not model:
         return View(title, notebook, run, _counted(notebook), outcomes, [], [])
-    summary, study = summarise(notebook), notebook.warm()
+    summary, study = summarise(notebook), consulted(notebook)
     slices, dependence = list[Line](), list[Line]()
     if summary.recommended is not None:
         slices = slice_lines(study, summary.recommended.point)

@@ -70,16 +70,21 @@ class Summary:
 
 def recommend(notebook: Notebook) -> Recommended:
     """What the posterior recommends now; this needs a value."""
-    found = _consulted(notebook).recommend()
+    return _recommended(notebook, consulted(notebook))
+
+
+def _recommended(notebook: Notebook, study: Study) -> Recommended:
+    found = study.recommend()
     mean, deviation = float(found.mean), float(found.deviation)
     return Recommended(notebook.plain(found.x), mean, deviation, found.feasible)
 
 
 def summarise(notebook: Notebook, stopped: str | None = None) -> Summary:
     """How the study stands; a recommendation needs two values."""
-    told, study = sum(map(_is_told, notebook.entries.values())), notebook.study
+    told = sum(map(_is_told, notebook.entries.values()))
     known, minimum, remaining = told > 1, None, None
-    if known and (study := _consulted(notebook)).fit().has_paths:
+    study = consulted(notebook) if known else notebook.study
+    if known and study.fit().has_paths:
         remaining = study.remaining()
         if not study.constraints:  # with them a lower place may be infeasible
             minimum = tuple(study.minimum_quantiles().tolist())
@@ -88,12 +93,12 @@ def summarise(notebook: Notebook, stopped: str | None = None) -> Summary:
         failed=sum(entry.state == "failed" for entry in notebook.entries.values()),
         pending=tuple(notebook.pending()),
         best=notebook.best,
-        recommended=recommend(notebook) if known else None,
+        recommended=_recommended(notebook, study) if known else None,
         minimum=minimum,
         remaining=remaining,
         stopped=stopped or notebook.stopped,
-        importance=_consulted(notebook).importance() if known else None,
-        noise=noise_of(_consulted(notebook)) if known else None,
+        importance=study.importance() if known else None,
+        noise=noise_of(study) if known else None,
         given=sum(entry.source == GIVEN for entry in notebook.outcomes),
         feasible=sum(map(notebook.counts, notebook.outcomes)) if study.constraints else None,
     )
@@ -119,7 +124,7 @@ def status(notebook: Notebook) -> Summary:
     return summarise(notebook, reason)
 
 
-def _consulted(notebook: Notebook) -> Study:
+def consulted(notebook: Notebook) -> Study:
     """The study whose posterior is consulted.
 
     A copy, where its fit is one that no suggestion needs: if the next fit started from it, that
@@ -128,5 +133,9 @@ def _consulted(notebook: Notebook) -> Study:
     """
     study, config = notebook.warm(), notebook.config
     always = config is not None and not config.problem.black_box and not study.level
-    needed = study.needs_fit or (always and len(notebook.outcomes) >= study.n_initial)
-    return study if needed else replace(study, seconds={})
+    if study.needs_fit or (always and len(notebook.outcomes) >= study.n_initial):
+        return study
+    known = id(study), len(study.y), len(study.failures), len(study.pending)
+    if notebook.aside is None or notebook.aside[0] != known:
+        notebook.aside = known, replace(study, seconds={})
+    return notebook.aside[1]
