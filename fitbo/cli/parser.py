@@ -39,7 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     errors = Console(stderr=True, soft_wrap=True, highlight=False)
     log = logging.StreamHandler()
     log.setLevel(logging.INFO if options.verbose else logging.WARNING)
-    logging.basicConfig(level=log.level, handlers=[log])  # distributed has levels of its own
+    form = "%(levelname)s:%(name)s:%(message)s" if options.verbose else "%(message)s"
+    logging.basicConfig(level=log.level, handlers=[log], format=form)  # distributed has its own
     try:
         module, _, function = options.command.partition(".")
         command = getattr(import_module(f"fitbo.cli.{module}"), function)
