@@ -59,7 +59,7 @@ class Notebook:
     _cold: bool = False  # whether the fits of the journal are still to be made
     build: Build = build_study
     elsewhere: tuple[Entry, ...] = ()  # what other runs evaluate, when a run has ended
-    aside: tuple[tuple[int, ...], Study] | None = None  # a copy to consult, of what was known then
+    aside: tuple[Study, tuple[int, ...], Study] | None = None  # of which, knowing how much, a copy
     _saved: Ensemble | None = None  # read with the lock held, when others had written
 
     def __post_init__(self) -> None:

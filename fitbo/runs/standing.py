@@ -135,7 +135,9 @@ def consulted(notebook: Notebook) -> Study:
     always = config is not None and not config.problem.black_box and not study.level
     if study.needs_fit or (always and len(notebook.outcomes) >= study.n_initial):
         return study
-    known = id(study), len(study.y), len(study.failures), len(study.pending)
-    if notebook.aside is None or notebook.aside[0] != known:
-        notebook.aside = known, replace(study, seconds={})
-    return notebook.aside[1]
+    known = len(study.y), len(study.failures), len(study.pending)
+    of, then, copy = notebook.aside or (None, (), study)
+    if of is not study or then != known:  # a corrected value makes another study
+        copy = replace(study, seconds={})
+        notebook.aside = study, known, copy
+    return copy
