@@ -484,7 +484,12 @@ def test_objective_is_required_to_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("executor", ["serial", "{kind: threads, workers: 2}"])
 @pytest.mark.parametrize(
-    "way", ["rm study.jsonl", "rm -r ../try", "cp study.jsonl j; mv j study.jsonl"]
+    "way",
+    [
+        "rm study.jsonl",
+        "mv ../try ../gone; rm -r ../gone",  # at once, or what is rescued could be removed too
+        "cp study.jsonl j; mv j study.jsonl",
+    ],
 )
 def test_a_journal_taken_away_during_a_run_ends_it_with_everything_kept(
     tmp_path: Path, way: str, executor: str, capfd: pytest.CaptureFixture[str]
@@ -494,12 +499,13 @@ def test_a_journal_taken_away_during_a_run_ends_it_with_everything_kept(
     objective = 'objective: {python: "./thief.py:f"}\n'
     path = study(tmp_path, f"budget: 12\ninitial: {{n: 12}}\nexecutor: {executor}\n", objective)
     (tmp_path / "thief.py").write_text(
-        "import pathlib, subprocess\nhere = pathlib.Path(__file__).parent\n"
+        "import pathlib, subprocess, threading\nhere = pathlib.Path(__file__).parent\n"
+        "one = threading.Lock()  # or the other thread calls all the rest meanwhile\n"
         "def f(a, n, c):\n"
-        "    with open(here / 'calls', 'a') as calls:\n        print(a, file=calls)\n"
-        "    if len((here / 'calls').read_text().split()) >= 5 and not (here / 'gone').exists():\n"
-        "        (here / 'gone').touch()\n"
-        "        subprocess.run(['sh', here / 'way.sh'])\n"
+        "    with one, open(here / 'calls', 'a') as calls:\n"
+        "        print(a, file=calls, flush=True)\n"
+        "        if len((here / 'calls').read_text().split()) == 5:\n"
+        "            subprocess.run(['sh', here / 'way.sh'])\n"
         "    return a\n"
     )
     assert main(["run", str(path), "--quiet", "--no-report"]) == 2
