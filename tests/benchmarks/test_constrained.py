@@ -16,7 +16,6 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 @pytest.fixture
 def constrained(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # it wants to be the first to import numpy
     monkeypatch.syspath_prepend(FOLDER)
     return importlib.import_module("constrained")
 
